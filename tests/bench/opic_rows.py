@@ -89,7 +89,7 @@ def change() -> Iterator[Line]:
     """One page in a hundred links elsewhere, a few pages come and go."""
     pages = 1_000_000
     of = _graph(pages, 10_000_000)
-    stored = of.page_ids, of.page_ids, of.out_first, of.page_ids[of.out]  # ascending, as links are stored
+    stored = of.page_ids, of.page_ids, of.out_starts, of.page_ids[of.out]  # ascending, as links are stored
     rng = np.random.default_rng(2)
     changed = np.sort(rng.choice(pages, pages // 100, replace=False))
     delta = Delta(
@@ -185,7 +185,7 @@ def _by_scipy(of: Graph) -> Callable[[], float]:
     index: Any = np.int32 if of.links < 2**31 else np.int64
     back, forth = (
         scipy.sparse.csr_array((ones, links.view(np.int32), first.astype(index)), shape=shape)
-        for first, links in ((of.out_first, of.out), (of.into_first, of.into))
+        for first, links in ((of.out_starts, of.out), (of.into_starts, of.into))
     )
     vector = np.random.default_rng(4).random(of.pages)
 
@@ -213,15 +213,15 @@ def _interleaved(rounds: int = ROUNDS, **calls: Callable[[], object]) -> dict[st
 
 def _exact(of: Graph, relevance: Relevance | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The closed form, or the eigenvector by ARPACK of the cash flow with the virtual page as the last page."""
-    out, into = np.diff(of.out_first), np.diff(of.into_first)
+    out, into = np.diff(of.out_starts), np.diff(of.into_starts)
     if relevance is None:
         return (out + 1) / (of.links + of.pages), (into + 1) / (of.links + of.pages)
     r = relevance.astype(np.float64)
     to_each = np.where(into > 0, r / np.maximum(into * r + 1 - r, 1e-300), 0)
     shape = (of.pages, of.pages)
     ones = np.ones(of.links)
-    back = scipy.sparse.csr_array((ones, of.out.view(np.int32), of.out_first), shape=shape)
-    forth = scipy.sparse.csr_array((ones, of.into.view(np.int32), of.into_first), shape=shape)
+    back = scipy.sparse.csr_array((ones, of.out.view(np.int32), of.out_starts), shape=shape)
+    forth = scipy.sparse.csr_array((ones, of.into.view(np.int32), of.into_starts), shape=shape)
 
     def authorities(hubs: NDArray[np.float64]) -> NDArray[np.float64]:
         parts = hubs[:-1] / (out + 1)

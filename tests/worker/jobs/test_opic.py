@@ -166,7 +166,7 @@ def known(crawl: Crawl, url: str, job: Opic) -> tuple[known_graph.KnownGraph, kn
 def same_graph(one: graph.Graph, other: graph.Graph) -> bool:
     return all(
         np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("page_ids", "out_first", "out", "into_first", "into")
+        for name in ("page_ids", "out_starts", "out", "into_starts", "into")
     )
 
 

@@ -92,7 +92,7 @@ for name in sys.argv[1:]:
     objective = objectives.objective_named(name)
     print(objective.marginal(best.frequency, 1.0, web.rate).sum().hex(), end=" ")
     print(per_change_at_the_price(web, best, name), end=" ")
-    print(prior.fit(web.first, np.ones(300), np.linspace(1, 9, 300)).a.tolist())
+    print(prior.fit(web.starts, np.ones(300), np.linspace(1, 9, 300)).a.tolist())
 """,
     names=("delay", "harmonic"),
     edits=[

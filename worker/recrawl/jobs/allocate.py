@@ -94,7 +94,7 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day
     max_correction = ahead * divided.budget / 2
     result = divided.allocation
     revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided) - divided.retries)
-    pages_of_host = np.diff(crawl.first)
+    pages_of_host = np.diff(crawl.starts)
     is_blocked = np.repeat(crawl.blocked_for >= ahead, pages_of_host)
     pages = coming.to_move(
         np.where(is_blocked, np.nan, crawl.due_in),
@@ -169,7 +169,7 @@ def _put_capped_hosts(
     run.put(
         "put_capped_hosts",
         crawl.hosts[capped[best]],
-        np.diff(crawl.first)[capped][best],
+        np.diff(crawl.starts)[capped][best],
         (wanted + crawl.pins.asked_on_host[capped])[best],
         frequency[best],
         gain[best],

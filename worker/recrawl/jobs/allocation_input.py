@@ -69,7 +69,7 @@ class AllocationInput:
     # hint, so the job must not move it.
     promised: NDArray[np.float32]
     pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
-    first: NDArray[np.int64]  # the place of each host's first page
+    starts: NDArray[np.int64]  # the place of each host's first page
     settings: AllocationSettings
     retries: float  # recent fetches per day of pages whose previous attempt had failed
     policy_days: float  # days since the policy came into force
@@ -112,7 +112,7 @@ class AllocationInput:
         return float(self.value.sum(dtype=np.float64)) or 1.0
 
     def web(self, cap: Floats) -> Web:
-        return Web(self.value, self.rate, self.first, cap)
+        return Web(self.value, self.rate, self.starts, cap)
 
     def divided(self, budget: float, price: float | None = None) -> Divided:
         """Divides the budget, without the retries of failing pages, between new pages and revisits, and the revisits
@@ -134,7 +134,7 @@ class AllocationInput:
 
     @cached_property
     def pins(self) -> Pins:
-        return pins_of(self.pinned, self.first, self.limits)
+        return pins_of(self.pinned, self.starts, self.limits)
 
     @cached_property
     def _revisits_without_budget(self) -> float:
@@ -193,7 +193,7 @@ class AllocationInput:
     @property
     def host(self) -> NDArray[np.intp]:
         """The place of each page's host in `hosts`. It is not stored: it needs 8 bytes per page."""
-        return host_of_page(self.first)
+        return host_of_page(self.starts)
 
 
 def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: datetime | None = None) -> AllocationInput:
@@ -207,7 +207,7 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
     all_hosts, new = store.reads.hosts_to_allocate(url), store.reads.new_pages_to_allocate(url, t)
     is_closed = all_hosts.blocked_until > today + CLOSED_BEYOND
     is_open = np.isin(pages.host_id, all_hosts.host_id[is_closed], invert=True)
-    hosts, order, first = by_host(pages.host_id[is_open])
+    hosts, order, starts = by_host(pages.host_id[is_open])
     order = np.flatnonzero(is_open)[order]
     is_read = np.isin(new.host_id, all_hosts.host_id)  # a host may have been added after the hosts were read
     return AllocationInput(
@@ -221,7 +221,7 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
         due_in=(pages.due_on[order] - today).astype(np.float32),
         promised=pages.promised[order],
         pinned=pages.pinned[order],
-        first=first,
+        starts=starts,
         settings=settings,
         retries=store.reads.retries_per_day(connection, t),
         policy_days=store.reads.policy_days(connection, t),
@@ -245,8 +245,8 @@ def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
     """Returns the hosts, the order that sorts the rows by host, and the place of each host's first row."""
     order = np.argsort(host_id, kind="stable")
     in_order = host_id[order]
-    first = np.flatnonzero(np.diff(in_order, prepend=-1))
-    return in_order[first], order, np.append(first, len(host_id))
+    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+    return in_order[starts], order, np.append(starts, len(host_id))
 
 
 def finite(figure: float) -> float | None:

@@ -59,8 +59,8 @@ def _whole(token: int, reading: store.reads.WholeGraph) -> KnownGraph:
 def _up_to_date(known: KnownGraph, token: int, changes: store.reads.GraphChanges) -> KnownGraph:
     page_id, lives = changes.links.source_ids, changes.is_live > 0
     # A page that does not live has no links here, so the links of the live pages are all links.
-    first = np.append(0, np.cumsum(np.diff(changes.links.first)[lives]))
-    delta = Delta(page_id[lives], page_id[~lives], page_id[lives], first, changes.links.target_ids)
+    starts = np.append(0, np.cumsum(np.diff(changes.links.first)[lives]))
+    delta = Delta(page_id[lives], page_id[~lives], page_id[lives], starts, changes.links.target_ids)
     of = graph.apply(known.graph, delta)
     carried = _carried(known.graph.page_ids, of.page_ids, known.scores | {"relevance": known.relevance})
     relevance = carried.pop("relevance")

@@ -58,7 +58,7 @@ class Opic(Job):
             if weights["relevance"] > 0:
                 moved |= known.has_changed
             changed = int(np.count_nonzero(moved))
-            first_share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_first))
+            first_share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_starts))
             run.put("put_graph_state", terms["mean_relevance"], first_share)
             run.put_in_chunks(
                 "put_scores",
@@ -126,7 +126,7 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
             "hub": _with_mean_1(flow.hub),
             "authority": _with_mean_1(flow.authority),
             "importance": _with_mean_1(plain.scores),
-            "in_links": np.diff(graph.into_first).astype(np.float32),
+            "in_links": np.diff(graph.into_starts).astype(np.float32),
             "relevance": relevance / np.float32(UNKNOWN_RELEVANCE),
         },
         float(relevance.mean()) if graph.pages else UNKNOWN_RELEVANCE,

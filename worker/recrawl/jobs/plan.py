@@ -101,7 +101,7 @@ class Plan:
             HostAtGap(
                 host=name,
                 slot_every=float(86400 / crawl.slots.per_day[planned[host]]),
-                pages=int(crawl.first[host + 1] - crawl.first[host]),
+                pages=int(crawl.starts[host + 1] - crawl.starts[host]),
                 half_gap_gain=gains[host] / crawl.worth,
             )
             for name, host in zip(names, best, strict=True)

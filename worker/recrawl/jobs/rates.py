@@ -21,9 +21,9 @@ class Rates(Job):
             if not len(evidence.host_id):
                 run.message = "no page has been fetched twice yet, so no change rate can be learned"
                 return run.message
-            hosts, order, first = by_host(evidence.host_id)
+            hosts, order, starts = by_host(evidence.host_id)
             tell(f"learning the change rates of {things(len(order), 'page')} on {things(len(hosts), 'host')}")
-            priors = prior.fit(first, evidence.changes[order], evidence.days[order])
+            priors = prior.fit(starts, evidence.changes[order], evidence.days[order])
             run.put(
                 "put_priors",
                 np.concatenate(([0], hosts)),  # host 0 stands for all others

@@ -196,7 +196,7 @@ def test_delayed_with_opt_polite_comes_close_to_the_polite_bound_and_cho_does_no
     days, unpolite, polite, with_opt_polite, with_cho, usable = EXPERIMENT[name, share]
     drawn = figure_4_5.draw(name)
     rate, phase = drawn.web.rate.astype(np.float64), drawn.phase
-    host = np.repeat(np.arange(200), np.diff(drawn.web.first))
+    host = np.repeat(np.arange(200), np.diff(drawn.web.starts))
     value, cap, gap = np.ones_like(rate), np.full(200, 1 / GAP), np.full(200, GAP)
     budget = share * cap.sum()
     cho = thesis.cho(value, rate, budget)

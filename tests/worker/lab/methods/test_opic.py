@@ -32,7 +32,7 @@ def test_classic_opic_comes_to_the_scores_of_the_batch(order: Order) -> None:
 
 def test_the_error_of_a_history_falls_as_one_over_time() -> None:
     of = random_graph()
-    exact = (np.diff(of.into_first) + 1) / (of.links + of.pages)
+    exact = (np.diff(of.into_starts) + 1) / (of.links + of.pages)
     books, errors = Books.opened(of.pages), []
     for _ in range(2):
         for _ in range(100):
@@ -54,7 +54,7 @@ def test_cash_is_conserved_one_page_at_a_time(window: float) -> None:
 
 def test_with_a_window_history_follows_a_graph_that_changes() -> None:
     before, after = random_graph(1), random_graph(2)
-    exact = (np.diff(after.into_first) + 1) / (after.links + after.pages)
+    exact = (np.diff(after.into_starts) + 1) / (after.links + after.pages)
     errors = {}
     for window in (np.inf, 8 * (after.pages + 1.0)):
         books = Books.opened(after.pages)
@@ -109,7 +109,7 @@ def test_plain_importance_is_the_eigenvector_of_the_normalised_links() -> None:
 @pytest.mark.parametrize("of", [TOY, random_graph(1)])
 def test_the_power_method_finds_the_dominant_eigenvector(of: Graph) -> None:
     links = np.zeros((of.pages + 1, of.pages + 1))  # from column to row; the virtual page is the last one
-    links[of.out, np.repeat(np.arange(of.pages), np.diff(of.out_first))] = 1
+    links[of.out, np.repeat(np.arange(of.pages), np.diff(of.out_starts))] = 1
     links[-1], links[:, -1], links[-1, -1] = 1, 1, 0
     values, vectors = np.linalg.eig(links / links.sum(axis=0))
     dominant = np.abs(vectors[: of.pages, values.real.argmax()])
@@ -127,7 +127,7 @@ def test_kleinbergs_hubs_and_authorities() -> None:
 def test_hits_are_the_singular_vectors_of_the_links() -> None:
     of = random_graph()
     links = np.zeros((of.pages, of.pages))
-    links[np.repeat(np.arange(of.pages), np.diff(of.out_first)), of.out] = 1
+    links[np.repeat(np.arange(of.pages), np.diff(of.out_starts)), of.out] = 1
     left, _, right = np.linalg.svd(links)
     scores = hits.scores(of)
     assert scores.hub == pytest.approx(np.abs(left[:, 0]), abs=1e-6)

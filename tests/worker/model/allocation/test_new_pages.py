@@ -171,12 +171,12 @@ def random_crawl(seed: int) -> tuple[Slots, Web]:
 def test_either_has_what_the_other_leaves(seed: int, part: float) -> None:
     slots, web = random_crawl(seed)
     budget, times = part * slots.per_day.sum(), 0
-    host_of_page = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
+    host_of_page = np.repeat(np.arange(len(web.cap)), np.diff(web.starts))
 
     def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
         nonlocal times
         times += 1
-        found = allocate(Web(web.value, web.rate, web.first, cap), fetches, last_price=price)
+        found = allocate(Web(web.value, web.rate, web.starts, cap), fetches, last_price=price)
         return found, np.bincount(host_of_page, found.frequency, minlength=len(cap)).astype(np.float64)
 
     found = divided(slots, budget, 0.0, revisits, None, math.inf)

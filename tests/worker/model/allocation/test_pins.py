@@ -35,7 +35,7 @@ def random_web(seed: int, hosts: int = 4, of_host: int = 5) -> tuple[Web, Floats
 
 
 def on_host(web: Web, of_pages: Floats) -> Floats:
-    return np.bincount(np.repeat(np.arange(len(web.cap)), np.diff(web.first)), of_pages, len(web.cap)).astype(float)
+    return np.bincount(np.repeat(np.arange(len(web.cap)), np.diff(web.starts)), of_pages, len(web.cap)).astype(float)
 
 
 @pytest.mark.parametrize("objective", ["freshness", "poisson_freshness"])
@@ -44,10 +44,10 @@ def test_no_other_solver_finds_better(objective: str, seed: int) -> None:
     """scipy's, on the problem as it is said: frequencies within limits that are one for a pinned page."""
     web, pinned = random_web(seed)
     budget = 0.7 * len(pinned)
-    pins = pins_of(pinned, web.first, NO_LIMITS)
+    pins = pins_of(pinned, web.starts, NO_LIMITS)
     found = best_beside(pins, web, budget, objective, NO_LIMITS)
     shares = pins.shares(web.cap, budget, NO_LIMITS)
-    asked = np.where(np.isnan(pinned), NAN, np.nan_to_num(pinned) * np.repeat(shares.on_host, np.diff(web.first)))
+    asked = np.where(np.isnan(pinned), NAN, np.nan_to_num(pinned) * np.repeat(shares.on_host, np.diff(web.starts)))
     free = np.isnan(asked)
     utility_of = OBJECTIVES[objective].utility
 
@@ -58,7 +58,7 @@ def test_no_other_solver_finds_better(objective: str, seed: int) -> None:
         falls: Floats = -OBJECTIVES[objective].marginal(np.maximum(frequency, 1e-9), web.value, web.rate)
         return falls
 
-    hosts = np.repeat(np.arange(len(web.cap)), np.diff(web.first)) == np.arange(len(web.cap))[:, None]
+    hosts = np.repeat(np.arange(len(web.cap)), np.diff(web.starts)) == np.arange(len(web.cap))[:, None]
     best = minimize(
         lost,
         np.where(free, 0.05, asked),
@@ -84,7 +84,7 @@ def test_what_must_hold_of_any(seed: int, share: float, exploration: float) -> N
     web, pinned = random_web(seed)
     limits = Limits(exploration=exploration, longest_interval=60, shortest_interval=0.5)
     budget = share * float(np.nansum(pinned)) if not np.isnan(pinned).all() else share
-    pins = pins_of(pinned, web.first, limits)
+    pins = pins_of(pinned, web.starts, limits)
     found = best_beside(pins, web, budget, "freshness", limits)
     shares = pins.shares(web.cap, budget, limits)
     exact = 1 + 1e-9
@@ -103,10 +103,10 @@ def test_what_must_hold_of_any(seed: int, share: float, exploration: float) -> N
 
 def test_the_others_get_the_best_of_what_is_left() -> None:
     web, _ = random_web(1)
-    web = Web(web.value + 0.1, web.rate + 0.1, web.first, np.full(4, 1e9))
+    web = Web(web.value + 0.1, web.rate + 0.1, web.starts, np.full(4, 1e9))
     pinned = np.full(20, NAN)
     pinned[[3, 11]] = 2.0, 0.25
-    found = best_beside(pins_of(pinned, web.first, NO_LIMITS), web, 10.0, "freshness", NO_LIMITS)
+    found = best_beside(pins_of(pinned, web.starts, NO_LIMITS), web, 10.0, "freshness", NO_LIMITS)
     others = np.setdiff1d(np.arange(20), [3, 11])
     rest = Web(web.value[others], web.rate[others], np.array([0, 18]), np.array([1e9]))
     alone = allocate(rest, 7.75)
@@ -116,7 +116,7 @@ def test_the_others_get_the_best_of_what_is_left() -> None:
 
 def test_without_pins_it_is_the_allocation() -> None:
     web, _ = random_web(2)
-    pins = pins_of(np.full(20, NAN), web.first, NO_LIMITS)
+    pins = pins_of(np.full(20, NAN), web.starts, NO_LIMITS)
     beside, alone = best_beside(pins, web, 5.0, "age", NO_LIMITS), allocate(web, 5.0, "age", NO_LIMITS)
     np.testing.assert_array_equal(beside.frequency, alone.frequency)
     assert pins.shares(web.cap, 5.0, NO_LIMITS).on_host.tolist() == [1] * 4
@@ -124,7 +124,7 @@ def test_without_pins_it_is_the_allocation() -> None:
 
 def test_beyond_the_budget_all_get_the_same_share_of_it() -> None:
     web = Web(np.ones(6), np.ones(6), np.array([0, 3, 6]), np.full(2, 1e9))
-    pins = pins_of(np.array([8.0, NAN, NAN, 4.0, 8.0, NAN]), web.first, NO_LIMITS)
+    pins = pins_of(np.array([8.0, NAN, NAN, 4.0, 8.0, NAN]), web.starts, NO_LIMITS)
     found = best_beside(pins, web, 10.0, "freshness", Limits(exploration=0.1))
     np.testing.assert_allclose(found.frequency[pins.page], np.array([8, 4, 8]) * 0.45)
     assert found.spent == pytest.approx(10) and (found.frequency > 0).all(), "the others have what exploration keeps"
@@ -132,7 +132,7 @@ def test_beyond_the_budget_all_get_the_same_share_of_it() -> None:
 
 def test_beyond_a_hosts_slots_its_pins_get_less_and_no_others() -> None:
     web = Web(np.ones(6), np.ones(6), np.array([0, 3, 6]), np.array([10.0, 1e9]))
-    pins = pins_of(np.array([12.0, 8.0, NAN, 4.0, 8.0, NAN]), web.first, NO_LIMITS)
+    pins = pins_of(np.array([12.0, 8.0, NAN, 4.0, 8.0, NAN]), web.starts, NO_LIMITS)
     found = best_beside(pins, web, 100.0, "freshness", Limits(exploration=0.1))
     np.testing.assert_allclose(found.frequency[pins.page], [5.4, 3.6, 4, 8])
     assert found.capped.tolist() == [True, False]
@@ -141,7 +141,7 @@ def test_beyond_a_hosts_slots_its_pins_get_less_and_no_others() -> None:
 
 def test_a_web_of_nothing_but_pins() -> None:
     web = Web(np.ones(4), np.array([0, 1.0, 2, 3]), np.array([0, 2, 4]), np.array([1e9, 3.0]))
-    pins = pins_of(np.array([1.0, 2, 2, 4]), web.first, NO_LIMITS)
+    pins = pins_of(np.array([1.0, 2, 2, 4]), web.starts, NO_LIMITS)
     found = best_beside(pins, web, 50.0, "freshness", Limits(exploration=0.05))
     np.testing.assert_allclose(found.frequency, [1, 2, 1, 2])
     assert found.capped.tolist() == [False, True] and found.spent == pytest.approx(6)

@@ -41,7 +41,7 @@ def random_web(seed: int, hosts: int = 30, decades: float = 1.0, load: float = 1
 
 
 def on_host(web: Web) -> NDArray[np.intp]:
-    return np.repeat(np.arange(len(web.cap)), np.diff(web.first))
+    return np.repeat(np.arange(len(web.cap)), np.diff(web.starts))
 
 
 def sums(web: Web, of_pages: Floats) -> Floats:
@@ -165,7 +165,7 @@ def by_cone_program(web: Web, budget: float, objective: str) -> float:
 @pytest.mark.parametrize("objective", ["freshness", "new_content", "poisson_freshness", "delay"])
 def test_a_cone_solver_finds_the_same(objective: str) -> None:
     web = random_web(1, hosts=12)
-    web = Web(web.value, np.maximum(web.rate, 0.1), web.first, web.cap)
+    web = Web(web.value, np.maximum(web.rate, 0.1), web.starts, web.cap)
     best = allocate(web, 0.7 * web.cap.sum(), objective)
     assert 1 < best.capped.sum() < 12
     assert best.utility == pytest.approx(by_cone_program(web, 0.7 * web.cap.sum(), objective), rel=1e-8)
@@ -344,7 +344,7 @@ def test_a_budget_without_any_limit_is_refused() -> None:
 
 def test_values_do_not_depend_on_their_scale() -> None:
     web = random_web(3)
-    scaled = Web(web.value * 1e9, web.rate, web.first, web.cap)
+    scaled = Web(web.value * 1e9, web.rate, web.starts, web.cap)
     once, again = allocate(web, 200), allocate(scaled, 200)
     assert again.frequency == pytest.approx(once.frequency, rel=1e-8, abs=1e-12)
     assert again.price == pytest.approx(once.price * 1e9, rel=1e-9)
@@ -358,8 +358,8 @@ def test_more_budget_never_hurts_and_earns_its_price() -> None:
 
 def test_single_precision_inputs_are_read_as_they_are() -> None:
     web = random_web(5)
-    single = Web(web.value.astype(np.float32), web.rate.astype(np.float32), web.first, web.cap)
-    double = Web(single.value.astype(np.float64), single.rate.astype(np.float64), web.first, web.cap)
+    single = Web(web.value.astype(np.float32), web.rate.astype(np.float32), web.starts, web.cap)
+    double = Web(single.value.astype(np.float64), single.rate.astype(np.float64), web.starts, web.cap)
     assert allocate(single, 200).frequency.tolist() == allocate(double, 200).frequency.tolist()
 
 
@@ -440,7 +440,7 @@ def test_bad_input_is_named() -> None:
         web([1, 1], [-1, 1], [2], [1])
     with pytest.raises(ValueError, match=r"cap\[1\] must be 0 or more, got nan"):
         web([1], [1], [1, 0], [1, math.nan])
-    with pytest.raises(ValueError, match="first must rise from 0 to the number of pages, 2"):
+    with pytest.raises(ValueError, match="starts must rise from 0 to the number of pages, 2"):
         web([1, 1], [1, 1], [1], [1])
     with pytest.raises(ValueError, match="equally long"):
         web([1, 1], [1], [2], [1])

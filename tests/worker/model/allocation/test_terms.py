@@ -32,7 +32,7 @@ def in_force(terms: HostTerms, host: int, of: Web, ceiling: float) -> NDArray[np
     own = not math.isnan(terms.price[row])
     price, tied = (terms.price[row], terms.ties[row]) if own else (terms.price[0], terms.ties[0])
     floor = terms.floor[0] if math.isnan(terms.floor[row]) else terms.floor[row]
-    page = slice(of.first[host], of.first[host + 1])
+    page = slice(of.starts[host], of.starts[host + 1])
     bought = OBJECTIVES["freshness"].frequency(price, of.value[page], of.rate[page])
     weight = OBJECTIVES["freshness"].weight(of.value[page], of.rate[page])
     if not math.isnan(tied):
@@ -56,7 +56,7 @@ def test_what_is_stored_says_what_was_allocated(cap: list[float], rate: float | 
     terms = host_terms(HOSTS, NOBODY, of, found, "freshness", NO_PINS)
     assert terms.host_id.tolist() == [COMMON, *HOSTS]
     for host in range(3):
-        page = slice(of.first[host], of.first[host + 1])
+        page = slice(of.starts[host], of.starts[host + 1])
         said = in_force(terms, host, of, limits.ceiling)
         np.testing.assert_allclose(said, found.frequency[page], rtol=1e-7, atol=1e-12)
         assert terms.frequency[1 + host] == pytest.approx(found.frequency[page].sum())
@@ -84,7 +84,7 @@ def test_where_nothing_changes_only_the_floor_is_given_however_large_the_budget(
     terms = host_terms(HOSTS, NOBODY, of, found, "freshness", NO_PINS)
     for host in range(3):
         said = in_force(terms, host, of, limits.ceiling)
-        np.testing.assert_allclose(said, found.frequency[of.first[host] : of.first[host + 1]], rtol=1e-7)
+        np.testing.assert_allclose(said, found.frequency[of.starts[host] : of.starts[host + 1]], rtol=1e-7)
     assert terms.price[1:].tolist() == [0, math.inf, math.inf]
 
 

@@ -54,7 +54,7 @@ def test_freshness_beyond_politeness_is_refused_with_what_can_be_had() -> None:
 
 def test_without_politeness_any_freshness_but_the_last_can_be_bought() -> None:
     web = random_web()
-    open_web = Web(web.value, web.rate, web.first, np.full(len(web.cap), math.inf))
+    open_web = Web(web.value, web.rate, web.starts, np.full(len(web.cap), math.inf))
     _, allocation = budget_for(open_web, 0.999)
     assert allocation.utility / web.value.sum() == pytest.approx(0.999, abs=1e-9)
     with pytest.raises(ValueError, match="share must be 0 or more, and less than 1, got 1"):
@@ -87,7 +87,7 @@ def test_a_wider_cap_gains_at_most_what_it_does_at_the_present_price_and_nearly_
     for host in capped:
         cap = web.cap.copy()
         cap[host] *= 2
-        gain = allocate(Web(web.value, web.rate, web.first, cap), budget, limits=limits).utility - allocation.utility
+        gain = allocate(Web(web.value, web.rate, web.starts, cap), budget, limits=limits).utility - allocation.utility
         assert 0 < gain <= bound[host] * (1 + 1e-9), "that other hosts lose is not in the bound"
         assert bound[host] <= 1.5 * gain, "while price times cap was up to 11 times too high"
 

@@ -172,7 +172,7 @@ def test_nothing_is_likelier_than_the_map(history: list[tuple[float, bool]], a: 
 @given(HISTORIES, st.floats(0.01, 100))
 def test_in_other_units_of_time_it_is_the_same_rate(history: list[tuple[float, bool]], scale: float) -> None:
     visits = page(*history)
-    scaled = VisitLog(visits.first, visits.interval * scale, visits.changed)
+    scaled = VisitLog(visits.starts, visits.interval * scale, visits.changed)
     assert estimators.full_mle(scaled) * scale == pytest.approx(estimators.full_mle(visits), rel=1e-9)
 
 
@@ -267,7 +267,7 @@ def test_an_interval_that_cannot_be_is_refused(bad: float) -> None:
 
 @pytest.mark.parametrize("first", [[], [1, 2], [0, 1], [0, 2, 1, 2]])
 def test_pages_must_cover_the_visits(first: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"^first must rise from 0 to the number of visits, 2, got"):
+    with pytest.raises(ValueError, match=r"^starts must rise from 0 to the number of visits, 2, got"):
         VisitLog(np.array(first), np.ones(2), np.ones(2, np.bool))
 
 

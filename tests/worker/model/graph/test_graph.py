@@ -22,11 +22,11 @@ def rows(links: Links) -> tuple[list[int], list[int], list[int]]:
 
 
 def out_links(of: Graph) -> Links:
-    return as_ids(of, of.out_first, of.out)
+    return as_ids(of, of.out_starts, of.out)
 
 
 def in_links(of: Graph) -> Links:
-    return as_ids(of, of.into_first, of.into)
+    return as_ids(of, of.into_starts, of.into)
 
 
 def as_ids(of: Graph, first: "np.typing.NDArray[np.int64]", links: "np.typing.NDArray[np.uint32]") -> Links:
@@ -100,7 +100,7 @@ def test_ids_with_wide_holes_are_found() -> None:
 def test_a_page_may_have_a_million_parents() -> None:
     pages = np.arange(1_000_001)
     of = graph.compile(pages, pages[1:], np.arange(1_000_001), np.zeros(1_000_000, np.int64))
-    assert of.into_first[1] == of.links == 1_000_000
+    assert of.into_starts[1] == of.links == 1_000_000
     assert (of.into == pages[1:]).all()
 
 
@@ -108,4 +108,4 @@ def test_an_empty_graph_is_a_graph() -> None:
     of = graph.compile([], [], [0], [])
     assert (of.pages, of.links) == (0, 0)
     assert out_links(graph.apply(of, Delta([5, 6], [], [6], [0, 1], [5]))) == {5: [], 6: [5]}
-    assert graph.apply(of, Delta(removed=[1], source_ids=[1], first=[0, 1], target_ids=[2])).pages == 0
+    assert graph.apply(of, Delta(removed=[1], source_ids=[1], starts=[0, 1], target_ids=[2])).pages == 0

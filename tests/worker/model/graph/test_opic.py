@@ -39,12 +39,12 @@ def far(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 def by_eigenvector(of: Graph, relevance: Relevance) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The same cash flow as one big matrix over pages and the virtual page, and its eigenvector by ARPACK."""
     n = of.pages
-    into = np.diff(of.into_first)
-    sources = np.repeat(np.arange(n), np.diff(of.out_first))
+    into = np.diff(of.into_starts)
+    sources = np.repeat(np.arange(n), np.diff(of.out_starts))
     adjacency = scipy.sparse.csr_array((np.ones(of.links), (sources, of.out)), shape=(n, n))
     r = np.where(np.isnan(relevance), 0.5, relevance).astype(float)
     back = np.where(into > 0, r / np.maximum(into * r + 1 - r, 1e-300), 0)
-    hub_part = 1 / (np.diff(of.out_first) + 1)
+    hub_part = 1 / (np.diff(of.out_starts) + 1)
     everyone = np.full((n, 1), 1 / n)
     forth = with_virtual(adjacency.T @ scipy.sparse.diags_array(hub_part), everyone, hub_part)
     and_back = with_virtual(adjacency @ scipy.sparse.diags_array(back), everyone, 1 - into * back)
@@ -88,8 +88,8 @@ def test_any_graph_without_relevance_has_the_closed_form(seed: int, pages: int, 
     of = random_graph(pages, links, seed)
     scores = opic.run(of, start=Cash.uniform(of.pages), error=1e-5, most_sweeps=20_000)
     assert scores.sweeps.converged
-    assert far(scores.authority, (np.diff(of.into_first) + 1) / (of.links + pages)) < 1e-4
-    assert far(scores.hub, (np.diff(of.out_first) + 1) / (of.links + pages)) < 1e-4
+    assert far(scores.authority, (np.diff(of.into_starts) + 1) / (of.links + pages)) < 1e-4
+    assert far(scores.hub, (np.diff(of.out_starts) + 1) / (of.links + pages)) < 1e-4
 
 
 @pytest.mark.parametrize("low", [0.0, 0.3])
@@ -201,7 +201,7 @@ def test_a_new_page_starts_with_as_much_for_each_link_as_others() -> None:
     scores = opic.run(before)
     after = graph.apply(before, Delta([200, 201], [], [200], [0, 2], [3, 4]))
     cash = opic.resumed(after, carried(before, after, scores.hub))
-    links = np.diff(after.out_first)
+    links = np.diff(after.out_starts)
     assert cash.hub[200] == pytest.approx(2 * cash.hub[:200].sum() / links[:200].sum()) and cash.hub[201] == 0
 
 
@@ -240,7 +240,7 @@ Exact = tuple[NDArray[np.float64], NDArray[np.float64]]
 def exactly(of: Graph, relevance: Relevance) -> Exact:
     """Hub and authority by a dense solution of the cash flow with the virtual page as the last page."""
     n = of.pages
-    out, into, r = np.diff(of.out_first), np.diff(of.into_first), relevance.astype(float)
+    out, into, r = np.diff(of.out_starts), np.diff(of.into_starts), relevance.astype(float)
     links = np.zeros((n, n))
     links[np.repeat(np.arange(n), out), of.out] = 1
     back = np.where(into > 0, r / np.where(into > 0, into * r + 1 - r, 1), 0)
@@ -326,7 +326,7 @@ def test_importance_of_weakly_joined_communities_is_exact_too_whatever_way_cash_
     there, back = np.arange(80), np.arange(80, 160)
     fro = graph.compile(range(200), range(200), np.arange(201) * 80, [*np.tile(back, 80), *np.tile(there, 120)])
     for of in (communities(2, 60)[0], communities(10, 60, is_chain=True)[0], fro):
-        out = np.diff(of.out_first)
+        out = np.diff(of.out_starts)
         n = of.pages
         flow = np.full((n + 1, n + 1), 1 / n)
         flow[:n, :n] = 0

@@ -32,7 +32,7 @@ def asked(web: Web, budget: float = 40, objective: str = "freshness", **more: fl
 
 
 def on_hosts(web: Web, answer: Allocation) -> np.ndarray:
-    host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
+    host = np.repeat(np.arange(len(web.cap)), np.diff(web.starts))
     return np.bincount(host, answer.frequency, minlength=len(web.cap))
 
 
@@ -53,7 +53,7 @@ def test_no_policy_spends_more_than_the_budget_nor_on_what_is_blocked(name: str,
 def test_uniform_visits_are_equal_but_where_a_host_is_slow(seed: int) -> None:
     web = some_web(seed)
     found = POLICIES["uniform"].answer(asked(web))
-    of_host, pages = np.split(found.frequency, web.first[1:-1]), np.diff(web.first)
+    of_host, pages = np.split(found.frequency, web.starts[1:-1]), np.diff(web.starts)
     most = max(of_page.max(initial=0) for of_page in of_host)
     for of_page, cap, count in zip(of_host, web.cap, pages, strict=True):
         assert of_page == pytest.approx(min(most, cap / count if count else 0))
@@ -66,7 +66,7 @@ def test_proportional_visits_are_so_but_where_a_host_is_slow(seed: int) -> None:
     web = some_web(seed)
     found = POLICIES["proportional"].answer(asked(web))
     counts = (web.value > 0) & (web.rate > 0)
-    host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
+    host = np.repeat(np.arange(len(web.cap)), np.diff(web.starts))
     per_change = np.divide(found.frequency, web.rate, out=np.zeros(len(web.rate)), where=counts)
     below = counts & (found.frequency < 100 * (1 - 1e-9))  # the shortest interval
     for of_host in range(len(web.cap)):
@@ -81,7 +81,7 @@ def test_proportional_visits_are_so_but_where_a_host_is_slow(seed: int) -> None:
 
 def test_without_gaps_the_best_is_the_optimum() -> None:
     web = some_web(1)
-    wide = Web(web.value, web.rate, web.first, np.where(web.cap > 0, np.inf, 0))
+    wide = Web(web.value, web.rate, web.starts, np.where(web.cap > 0, np.inf, 0))
     optimal, polite, free = (
         POLICIES[name].answer(asked(some)) for name, some in (("optimal", web), ("opt_polite", web), ("optimal", wide))
     )

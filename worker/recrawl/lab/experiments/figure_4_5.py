@@ -114,7 +114,7 @@ def _run(name: str, drawn: Drawn, share: float, count: int) -> PoliteRun:
 def simulate(drawn: Drawn, frequency: Floats, days: float, looks: Floats) -> tuple[float, Floats]:
     """Expected freshness in % with DELAYED: the mean of the second half of the days, and the values on some days."""
     late, fresh = 0.0, np.zeros(looks.size)
-    for first, end in pairwise(drawn.web.first):
+    for first, end in pairwise(drawn.web.starts):
         rate = drawn.web.rate[first:end].astype(np.float64)
         start, page = delayed.requests(frequency[first:end], drawn.phase[first:end], GAP, days)
         late += float(delayed.good_between(rate, start, page, days / 2, days).sum())

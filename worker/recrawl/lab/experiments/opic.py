@@ -74,7 +74,7 @@ def _of_importance(of: Graph, most: int) -> dict[str, Errors]:
 
 def _of_authority(of: Graph, most: int) -> dict[str, Errors]:
     """Without relevance the limit of the scores is known."""
-    exact = (np.diff(of.into_first) + 1) / (of.links + of.pages)
+    exact = (np.diff(of.into_starts) + 1) / (of.links + of.pages)
 
     def in_batch(sweeps: int) -> float:
         found = opic.run(of, start=Cash.uniform(of.pages), error=0, most_sweeps=sweeps)

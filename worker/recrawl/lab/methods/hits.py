@@ -31,7 +31,7 @@ def scores(graph: Graph, residual: float = 1e-9, most_rounds: int = 1000) -> Hit
         raise ValueError(f"residual must not be negative, got {residual}")
     if most_rounds < 1:
         raise ValueError(f"most_rounds must be positive, got {most_rounds}")
-    sources = np.repeat(np.arange(graph.pages), np.diff(graph.out_first))
+    sources = np.repeat(np.arange(graph.pages), np.diff(graph.out_starts))
     hub, authority = (_unit(np.ones(graph.pages)) for _ in range(2))
     moved, rounds = math.inf, 0
     while moved > residual and rounds < most_rounds:

@@ -116,12 +116,12 @@ def step(
         return
     hub, authority = books.hub, books.authority
     for page in order(books, count):
-        linked = _row(graph.out_first, graph.out, page)
+        linked = _row(graph.out_starts, graph.out, page)
         share = hub.spend(page, window) / (len(linked) + 1)
         authority.cash[linked] += share
         authority.virtual += share
 
-        linking = _row(graph.into_first, graph.into, page)
+        linking = _row(graph.into_starts, graph.into, page)
         cash = authority.spend(page, window)
         r = 0.5 if relevance is None or np.isnan(relevance[page]) else float(relevance[page])
         share = r / (len(linking) * r + 1 - r) * cash if len(linking) else 0.0

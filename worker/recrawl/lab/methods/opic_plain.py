@@ -20,7 +20,7 @@ def importance(graph: Graph, passes: int) -> NDArray[np.float64]:
     cash, history, virtual = np.ones(graph.pages), np.zeros(graph.pages), 1.0
     for _ in range(passes):
         for page in range(graph.pages):
-            linked = graph.out[graph.out_first[page] : graph.out_first[page + 1]]
+            linked = graph.out[graph.out_starts[page] : graph.out_starts[page + 1]]
             spent, cash[page] = cash[page], 0.0
             history[page] += spent
             cash[linked] += spent / (len(linked) + 1)

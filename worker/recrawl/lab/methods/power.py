@@ -17,7 +17,7 @@ def importance(graph: Graph, multiplications: int) -> NDArray[np.float64]:
         raise ValueError(f"multiplications must not be negative, got {multiplications}")
     if graph.pages == 0:
         return np.empty(0)
-    links = np.diff(graph.out_first)
+    links = np.diff(graph.out_starts)
     has: NDArray[np.float64] = np.ones(graph.pages)
     virtual = 1.0
     for _ in range(multiplications):

@@ -29,7 +29,7 @@ class LimitedPages(NamedTuple):
 
     value: NDArray[np.floating[Any]]
     rate: NDArray[np.floating[Any]]
-    first: NDArray[np.int64]  # host s has the pages first[s]:first[s + 1]
+    starts: NDArray[np.int64]  # host s has the pages starts[s]:starts[s + 1]
     cap: Floats  # of all pages of a host
     floor: Floats  # of each page of a host
     ceiling: float  # of each page
@@ -114,7 +114,7 @@ def passes_for(objective: Objective) -> Passes:
 
         A host that is at its cap at a higher price is also at its cap at this price, and is not computed.
         """
-        value, rate, first, cap, floor, ceiling = pages
+        value, rate, starts, cap, floor, ceiling = pages
         total = 0.0
         total_slope = 0.0
         for host in range(cap.size):
@@ -122,7 +122,7 @@ def passes_for(objective: Objective) -> Passes:
                 demand[host] = at_higher_price[host]
                 total += cap[host]
                 continue
-            demand[host], slope = demand_of(value, rate, first[host], first[host + 1], price, floor[host], ceiling)
+            demand[host], slope = demand_of(value, rate, starts[host], starts[host + 1], price, floor[host], ceiling)
             if demand[host] > cap[host]:
                 total += cap[host]
             else:
@@ -133,15 +133,15 @@ def passes_for(objective: Objective) -> Passes:
     @steady(objective.name)
     def demand_for_nothing(pages):  # type: ignore[no-untyped-def]
         """The fetches that each host's pages would take if fetches cost nothing."""
-        value, rate, first, _, floor, ceiling = pages
-        demand = np.empty(first.size - 1)
-        for host in range(first.size - 1):
+        value, rate, starts, _, floor, ceiling = pages
+        demand = np.empty(starts.size - 1)
+        for host in range(starts.size - 1):
             wanting = 0
-            for i in range(first[host], first[host + 1]):
+            for i in range(starts[host], starts[host + 1]):
                 wanting += weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
                 if wanting and ceiling == math.inf:
                     break
-            content = first[host + 1] - first[host] - wanting
+            content = starts[host + 1] - starts[host] - wanting
             demand[host] = content * floor[host] + (wanting * ceiling if wanting else 0.0)
         return demand
 
@@ -158,11 +158,11 @@ def passes_for(objective: Objective) -> Passes:
     @steady(objective.name)
     def top_price_of_hosts(pages):  # type: ignore[no-untyped-def]
         """The highest top_price of all hosts that are open."""
-        value, rate, first, cap, floor, _ = pages
+        value, rate, starts, cap, floor, _ = pages
         top = 0.0
         for host in range(cap.size):
             if cap[host] > 0.0:
-                top = max(top, top_price(value, rate, first[host], first[host + 1], floor[host]))
+                top = max(top, top_price(value, rate, starts[host], starts[host + 1], floor[host]))
         return top
 
     @steady(objective.name)
@@ -295,7 +295,7 @@ def passes_for(objective: Objective) -> Passes:
         low, at_low, high, at_high, share_at_low = bracket
         figures = np.zeros((5, cap.size))
         for host in range(cap.size):
-            start, stop, floor = pages.first[host], pages.first[host + 1], pages.floor[host]
+            start, stop, floor = pages.starts[host], pages.starts[host + 1], pages.floor[host]
             value, rate = pages.value[start:stop], pages.rate[start:stop]
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may equal the cap
                 wanted = cap[host]

@@ -62,14 +62,16 @@ class Pins:
         return Web(web.value[self.unpinned], web.rate[self.unpinned], self.unpinned_starts, cap)
 
 
-def pins_of(pinned: NDArray[np.floating[Any]], first: NDArray[np.int64], limits: Limits) -> Pins:
+def pins_of(pinned: NDArray[np.floating[Any]], starts: NDArray[np.int64], limits: Limits) -> Pins:
     """`pinned` is in fetches per day, for every page. NaN: the page has no pin. Pins are cut to the ceiling."""
     is_pinned = ~np.isnan(pinned)
     page, unpinned = np.flatnonzero(is_pinned), np.flatnonzero(~is_pinned)
     asked = np.minimum(limits.ceiling, pinned[page].astype(np.float64))
-    host = np.searchsorted(first, page, side="right") - 1
+    host = np.searchsorted(starts, page, side="right") - 1
     before = np.concatenate(([0], np.cumsum(~is_pinned)))
-    return Pins(page, host, asked, np.bincount(host, asked, len(first) - 1).astype(np.float64), unpinned, before[first])
+    return Pins(
+        page, host, asked, np.bincount(host, asked, len(starts) - 1).astype(np.float64), unpinned, before[starts]
+    )
 
 
 Divide = Callable[[Web, float], Allocation]

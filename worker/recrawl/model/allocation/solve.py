@@ -25,11 +25,11 @@ from recrawl.model.checks import check, refuse
 
 @dataclass(frozen=True, eq=False)
 class Web:
-    """Pages, host by host. Host s has the pages first[s]:first[s + 1]. Rates and caps are per day."""
+    """Pages, host by host. Host s has the pages starts[s]:starts[s + 1]. Rates and caps are per day."""
 
     value: NDArray[np.floating[Any]]  # float32 or float64, as rate
     rate: NDArray[np.floating[Any]]
-    first: NDArray[np.int64]
+    starts: NDArray[np.int64]
     cap: Floats  # 0 = the host is blocked; infinite = no limit
 
     def __post_init__(self) -> None:
@@ -37,21 +37,21 @@ class Web:
             check(name, array)
         if len(self.value) != len(self.rate):
             raise ValueError(f"value and rate must be equally long, got {len(self.value)} and {len(self.rate)}")
-        if len(self.first) != len(self.cap) + 1:
-            raise ValueError(f"first must have one entry more than cap, got {len(self.first)} and {len(self.cap)}")
-        if self.first[0] != 0 or self.first[-1] != len(self.value) or (np.diff(self.first) < 0).any():
-            raise ValueError(f"first must rise from 0 to the number of pages, {len(self.value)}")
+        if len(self.starts) != len(self.cap) + 1:
+            raise ValueError(f"starts must have one entry more than cap, got {len(self.starts)} and {len(self.cap)}")
+        if self.starts[0] != 0 or self.starts[-1] != len(self.value) or (np.diff(self.starts) < 0).any():
+            raise ValueError(f"starts must rise from 0 to the number of pages, {len(self.value)}")
         refuse("cap", self.cap, ~(self.cap >= 0), "0 or more")
 
     @cached_property
     def pages(self) -> Floats:
         """The number of pages of each host."""
-        return np.diff(self.first).astype(np.float64)
+        return np.diff(self.starts).astype(np.float64)
 
     @property
     def host(self) -> NDArray[np.intp]:
         """The host of each page. It is not stored: it would take as much memory as value and rate together."""
-        return host_of_page(self.first)
+        return host_of_page(self.starts)
 
     def on_hosts(self, of_page: NDArray[np.floating[Any]]) -> Floats:
         """The sum over the pages of each host."""
@@ -59,8 +59,8 @@ class Web:
         return np.bincount(self.host, of_page, minlength=len(self.cap)).astype(np.float64)
 
 
-def host_of_page(first: NDArray[np.int64]) -> NDArray[np.intp]:
-    return np.repeat(np.arange(len(first) - 1), np.diff(first))
+def host_of_page(starts: NDArray[np.int64]) -> NDArray[np.intp]:
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class OfHosts:
 def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> OfHosts:
     """The fetches that hosts would take at the price and with the floors of an allocation, and their utility."""
     passes, price = passes_for(objective_named(objective)), allocation.price
-    pages = LimitedPages(web.value, web.rate, web.first, web.cap, allocation.host_floor, limits.ceiling)
+    pages = LimitedPages(web.value, web.rate, web.starts, web.cap, allocation.host_floor, limits.ceiling)
     if price == 0:
         demand = passes.demand_for_nothing(pages)
     else:
@@ -135,7 +135,7 @@ class _Problem:
         self.web, self.budget, self.objective = web, budget, objective
         self.passes = passes_for(objective)
         self.floor = floors(web.pages, web.cap, budget, limits)
-        self.pages = LimitedPages(web.value, web.rate, web.first, web.cap, self.floor, limits.ceiling)
+        self.pages = LimitedPages(web.value, web.rate, web.starts, web.cap, self.floor, limits.ceiling)
         self.for_nothing: Floats = self.passes.demand_for_nothing(self.pages)
         self.spendable = min(budget, float(np.minimum(web.cap, self.for_nothing).sum()))
         if self.spendable == math.inf:

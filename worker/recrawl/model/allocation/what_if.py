@@ -92,9 +92,9 @@ def wanted(web: Web, allocation: Allocation, objective: str, limits: Limits = NO
 
 def of_hosts(web: Web, allocation: Allocation, hosts: NDArray[np.integer]) -> tuple[Web, Allocation]:
     """A web with only these hosts, and their part of the allocation. Its sums are still sums over all hosts."""
-    first = np.append(0, np.cumsum(np.diff(web.first)[hosts]))
-    pages = np.arange(first[-1]) + np.repeat(web.first[hosts] - first[:-1], np.diff(first))
-    return Web(web.value[pages], web.rate[pages], first, web.cap[hosts]), replace(
+    starts = np.append(0, np.cumsum(np.diff(web.starts)[hosts]))
+    pages = np.arange(starts[-1]) + np.repeat(web.starts[hosts] - starts[:-1], np.diff(starts))
+    return Web(web.value[pages], web.rate[pages], starts, web.cap[hosts]), replace(
         allocation,
         host_price=allocation.host_price[hosts],
         host_floor=allocation.host_floor[hosts],

@@ -17,35 +17,35 @@ from recrawl.model.checks import Array, positive
 
 @dataclass(frozen=True)
 class VisitLog:
-    """The successful visits of many pages, page by page. Page i has the visits first[i]:first[i + 1].
+    """The successful visits of many pages, page by page. Page i has the visits starts[i]:starts[i + 1].
 
     `interval` is the time in days since the visit before. `changed` says whether the page changed in that interval. The
     first visit of a page is left out, because it has nothing to compare with. A failed visit is left out too.
     """
 
-    first: NDArray[np.int64]
+    starts: NDArray[np.int64]
     interval: Array
     changed: NDArray[np.bool]
 
     def __post_init__(self) -> None:
-        first = np.asarray(self.first, np.int64)
+        starts = np.asarray(self.starts, np.int64)
         interval = positive("interval", self.interval)
         changed = np.asarray(self.changed, np.bool)
-        if first.size == 0 or first[0] != 0 or first[-1] != interval.size or (np.diff(first) < 0).any():
-            raise ValueError(f"first must rise from 0 to the number of visits, {interval.size}, got {first}")
+        if starts.size == 0 or starts[0] != 0 or starts[-1] != interval.size or (np.diff(starts) < 0).any():
+            raise ValueError(f"starts must rise from 0 to the number of visits, {interval.size}, got {starts}")
         if changed.shape != interval.shape:
             raise ValueError(f"changed must have one element for each of {interval.size} visits, got {changed.size}")
-        for name, array in (("first", first), ("interval", interval), ("changed", changed)):
+        for name, array in (("starts", starts), ("interval", interval), ("changed", changed)):
             object.__setattr__(self, name, array)
 
     @cached_property
     def page(self) -> NDArray[np.int64]:
         """The page of each visit."""
-        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+        return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
     @cached_property
     def visits(self) -> Array:
-        return np.diff(self.first).astype(np.float64)
+        return np.diff(self.starts).astype(np.float64)
 
     @cached_property
     def changes(self) -> Array:
@@ -58,7 +58,7 @@ class VisitLog:
 
     def total(self, of_visit: ArrayLike) -> Array:
         """The sum over each page's visits."""
-        return by_page(self.page, of_visit, self.first.size - 1)
+        return by_page(self.page, of_visit, self.starts.size - 1)
 
 
 def full_mle(visits: VisitLog) -> Array:

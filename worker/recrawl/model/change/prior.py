@@ -66,12 +66,12 @@ class Priors:
     all_b: float
 
 
-def fit(first: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
-    """The likeliest priors by the evidence of the pages. The pages of host h are first[h]:first[h + 1].
+def fit(starts: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
+    """The likeliest priors by the evidence of the pages. The pages of host h are starts[h]:starts[h + 1].
 
     Ten million pages on 200,000 hosts take 1.2 s on one thread, 4.6 s if none of them ever changed.
     """
-    bounds = np.asarray(first, np.int64)
+    bounds = np.asarray(starts, np.int64)
     changes, days = not_negative("changes", changes), not_negative("days", days)
     # Pages that were visited only once say nothing.
     telling = days > 0
@@ -85,25 +85,25 @@ def fit(first: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
 
 
 @compiled()
-def _sample(first: Positions, most: int) -> Positions:
+def _sample(starts: Positions, most: int) -> Positions:
     """The positions of up to `most` pages of each host, evenly spread over the host's pages."""
-    sample = np.empty(np.minimum(np.diff(first), most).sum(), np.int64)
+    sample = np.empty(np.minimum(np.diff(starts), most).sum(), np.int64)
     taken = 0
-    for host in range(first.size - 1):
-        pages = first[host + 1] - first[host]
+    for host in range(starts.size - 1):
+        pages = starts[host + 1] - starts[host]
         count = min(pages, most)
         for i in range(count):
-            sample[taken] = first[host] + i * pages // count
+            sample[taken] = starts[host] + i * pages // count
             taken += 1
     return sample
 
 
 @compiled()
-def _fit_hosts(first: Positions, changes: Array, days: Array, all_a: float, all_b: float) -> tuple[Array, Array]:
-    hosts = first.size - 1
+def _fit_hosts(starts: Positions, changes: Array, days: Array, all_a: float, all_b: float) -> tuple[Array, Array]:
+    hosts = starts.size - 1
     a, b = np.empty(hosts), np.empty(hosts)
     for host in range(hosts):
-        sample = _sample(first[host : host + 2], PAGES_FOR_HOST)
+        sample = _sample(starts[host : host + 2], PAGES_FOR_HOST)
         a[host], b[host] = _fit_one(changes[sample], days[sample], all_a, all_b)
     return a, b
 

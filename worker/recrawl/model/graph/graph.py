@@ -22,13 +22,13 @@ NOWHERE = 2**32 - 1  # the position of an id that is not in the graph
 
 @dataclass(frozen=True)
 class Graph:
-    """Page p links to the pages out[out_first[p] : out_first[p + 1]]. `into` has the pages that link to p, in the same
+    """Page p links to the pages out[out_starts[p] : out_starts[p + 1]]. `into` has the pages that link to p, in the same
     form."""
 
     page_ids: Ids  # ascending
-    out_first: Offsets
+    out_starts: Offsets
     out: Positions
-    into_first: Offsets
+    into_starts: Offsets
     into: Positions
 
     @property
@@ -43,7 +43,7 @@ class Graph:
 @dataclass(frozen=True)
 class Delta:
     """The changes since a graph was compiled. A source is a page whose links are replaced: source s links to the pages
-    target_ids[first[s] : first[s + 1]].
+    target_ids[starts[s] : starts[s + 1]].
 
     A graph does not remember links to pages outside of it. A caller that adds a page to which others already link must
     give these others as sources too.
@@ -52,18 +52,18 @@ class Delta:
     added: ArrayLike = ()
     removed: ArrayLike = ()
     source_ids: ArrayLike = ()
-    first: ArrayLike = (0,)
+    starts: ArrayLike = (0,)
     target_ids: ArrayLike = ()
 
 
-def compile(page_ids: ArrayLike, source_ids: ArrayLike, first: ArrayLike, target_ids: ArrayLike) -> Graph:
-    """The graph of these pages, where source s links to target_ids[first[s] : first[s + 1]].
+def compile(page_ids: ArrayLike, source_ids: ArrayLike, starts: ArrayLike, target_ids: ArrayLike) -> Graph:
+    """The graph of these pages, where source s links to target_ids[starts[s] : starts[s + 1]].
 
     `page_ids` are ascending; sources come in any order, once each; a page that is no source has no links.
     Beyond its arguments it needs 8 bytes a link and 30 a page.
     """
     page_ids = np.asarray(page_ids, np.int64)
-    return _from_rows(page_ids, *_rows(page_ids, source_ids, first, target_ids))
+    return _from_rows(page_ids, *_rows(page_ids, source_ids, starts, target_ids))
 
 
 def apply(graph: Graph, delta: Delta) -> Graph:
@@ -78,8 +78,8 @@ def apply(graph: Graph, delta: Delta) -> Graph:
     page_ids = graph.page_ids[kept]
     new = added[positions(page_ids, added) == NOWHERE]
     page_ids = np.insert(page_ids, np.searchsorted(page_ids, new), new)
-    row_of, first, target_ids = _rows(page_ids, delta.source_ids, delta.first, delta.target_ids)
-    change = _from_rows(page_ids, row_of, first, target_ids)
+    row_of, starts, target_ids = _rows(page_ids, delta.source_ids, delta.starts, delta.target_ids)
+    change = _from_rows(page_ids, row_of, starts, target_ids)
 
     new_position = np.full(graph.pages, NOWHERE, np.uint32)
     new_position[kept] = positions(page_ids, graph.page_ids[kept])
@@ -91,20 +91,20 @@ def apply(graph: Graph, delta: Delta) -> Graph:
     new_source[old_position[(row_of >= 0) & (old_position >= 0)]] = NOWHERE
     return Graph(
         page_ids,
-        *_merged(old_row, graph.out_first, graph.out, new_position, change.out_first, change.out),
-        *_merged(old_position, graph.into_first, graph.into, new_source, change.into_first, change.into),
+        *_merged(old_row, graph.out_starts, graph.out, new_position, change.out_starts, change.out),
+        *_merged(old_position, graph.into_starts, graph.into, new_source, change.into_starts, change.into),
     )
 
 
-def _from_rows(page_ids: Ids, row_of: Offsets, first: Offsets, target_ids: Ids) -> Graph:
-    out_first = np.zeros(len(page_ids) + 1, np.int64)
+def _from_rows(page_ids: Ids, row_of: Offsets, starts: Offsets, target_ids: Ids) -> Graph:
+    out_starts = np.zeros(len(page_ids) + 1, np.int64)
     out = np.empty(len(target_ids), np.uint32)
-    _fill_out(page_ids, *_signposts(page_ids), row_of, first, target_ids, out_first, out)
-    out = out[: out_first[-1]].copy()
-    into_first = np.zeros(len(page_ids) + 1, np.int64)
+    _fill_out(page_ids, *_signposts(page_ids), row_of, starts, target_ids, out_starts, out)
+    out = out[: out_starts[-1]].copy()
+    into_starts = np.zeros(len(page_ids) + 1, np.int64)
     into = np.empty(len(out), np.uint32)
-    _turn_round(out_first, out, into_first, into)
-    return Graph(page_ids, out_first, out, into_first, into)
+    _turn_round(out_starts, out, into_starts, into)
+    return Graph(page_ids, out_starts, out, into_starts, into)
 
 
 # ------------------------------------------------------------------------------------------------ from id to position
@@ -167,14 +167,14 @@ def _find_all(page_ids: Ids, shift: int, posts: Positions, ids: Ids, found: Posi
 
 @compiled(nogil=True)
 def _fill_out(
-    page_ids: Ids, shift: int, posts: Positions, row_of: Offsets, first: Offsets, target_ids: Ids,
-    out_first: Offsets, out: Positions,
+    page_ids: Ids, shift: int, posts: Positions, row_of: Offsets, starts: Offsets, target_ids: Ids,
+    out_starts: Offsets, out: Positions,
 ) -> None:  # fmt: skip
     end = 0
     for page in range(page_ids.size):
         begin = end
         if row_of[page] >= 0:
-            for k in range(first[row_of[page]], first[row_of[page] + 1]):
+            for k in range(starts[row_of[page]], starts[row_of[page] + 1]):
                 target = _find(page_ids, shift, posts, target_ids[k])
                 if target != NOWHERE and target != page:
                     out[end] = target
@@ -186,7 +186,7 @@ def _fill_out(
                     out[distinct] = out[k]
                     distinct += 1
             end = distinct
-        out_first[page + 1] = end
+        out_starts[page + 1] = end
 
 
 @compiled(nogil=True)
@@ -199,43 +199,43 @@ def _sort(row: Positions) -> None:
 
 
 @compiled(nogil=True)
-def _turn_round(first: Offsets, links: Positions, back_first: Offsets, back: Positions) -> None:
+def _turn_round(starts: Offsets, links: Positions, back_starts: Offsets, back: Positions) -> None:
     """A counting sort by target: sources are met in ascending order, so every row of `back` is ascending."""
     for k in range(links.size):
-        back_first[links[k] + 1] += 1
+        back_starts[links[k] + 1] += 1
     total = 0
-    for page in range(back_first.size - 1):  # back_first[p + 1] is where the next link to p goes
-        count = back_first[page + 1]
-        back_first[page + 1] = total
+    for page in range(back_starts.size - 1):  # back_starts[p + 1] is where the next link to p goes
+        count = back_starts[page + 1]
+        back_starts[page + 1] = total
         total += count
-    for page in range(first.size - 1):
-        for k in range(first[page], first[page + 1]):
+    for page in range(starts.size - 1):
+        for k in range(starts[page], starts[page + 1]):
             target = links[k]
-            back[back_first[target + 1]] = page
-            back_first[target + 1] += 1
+            back[back_starts[target + 1]] = page
+            back_starts[target + 1] += 1
 
 
 def _merged(
-    old_row: Offsets, old_first: Offsets, old: Positions, new_position: Positions,
-    new_first: Offsets, new: Positions,
+    old_row: Offsets, old_starts: Offsets, old: Positions, new_position: Positions,
+    new_starts: Offsets, new: Positions,
 ) -> tuple[Offsets, Positions]:  # fmt: skip
     """Per page: what is left of its old row, if it had one, together with its new row."""
-    first = np.zeros(len(old_row) + 1, np.int64)
+    starts = np.zeros(len(old_row) + 1, np.int64)
     links = np.empty(len(old) + len(new), np.uint32)
-    _merge(old_row, old_first, old, new_position, new_first, new, first, links)
-    return first, links[: first[-1]].copy()
+    _merge(old_row, old_starts, old, new_position, new_starts, new, starts, links)
+    return starts, links[: starts[-1]].copy()
 
 
 @compiled(nogil=True)
 def _merge(
-    old_row: Offsets, old_first: Offsets, old: Positions, new_position: Positions,
-    new_first: Offsets, new: Positions, first: Offsets, links: Positions,
+    old_row: Offsets, old_starts: Offsets, old: Positions, new_position: Positions,
+    new_starts: Offsets, new: Positions, starts: Offsets, links: Positions,
 ) -> None:  # fmt: skip
     end = 0
     for page in range(old_row.size):
-        n, n_end = new_first[page], new_first[page + 1]
+        n, n_end = new_starts[page], new_starts[page + 1]
         if old_row[page] >= 0:
-            for k in range(old_first[old_row[page]], old_first[old_row[page] + 1]):
+            for k in range(old_starts[old_row[page]], old_starts[old_row[page] + 1]):
                 link = new_position[old[k]]
                 if link == NOWHERE:
                     continue
@@ -249,15 +249,15 @@ def _merge(
             links[end] = new[n]
             n += 1
             end += 1
-        first[page + 1] = end
+        starts[page + 1] = end
 
 
 def _rows(
-    page_ids: Ids, source_ids: ArrayLike, first: ArrayLike, target_ids: ArrayLike
+    page_ids: Ids, source_ids: ArrayLike, starts: ArrayLike, target_ids: ArrayLike
 ) -> tuple[Offsets, Offsets, Ids]:
     """The row of each page (-1: it is no source), with the rows as arrays."""
     sources = positions(page_ids, np.asarray(source_ids, np.int64))
     known = np.flatnonzero(sources != NOWHERE)
     row_of = np.full(len(page_ids), -1, np.int64)
     row_of[sources[known]] = known
-    return row_of, np.asarray(first, np.int64), np.asarray(target_ids, np.int64)
+    return row_of, np.asarray(starts, np.int64), np.asarray(target_ids, np.int64)

@@ -107,7 +107,7 @@ def resumed(graph: Graph, hub: Amounts) -> Cash:
     1 / (its links + 1) of its score to the virtual page. New pages start with as much cash per link as the others have.
     Without relevance, this is the state in which a run ends.
     """
-    known, links = ~np.isnan(hub), np.diff(graph.out_first)
+    known, links = ~np.isnan(hub), np.diff(graph.out_starts)
     given = hub[known] / (links[known] + 1)
     received = np.maximum(hub - (given.sum() / max(1, len(given))), 0.0)
     known_links = int(links[known].sum())
@@ -141,8 +141,8 @@ def run(
     with ThreadPoolExecutor(threads) as pool:
         each: Map = pool.map if threads > 1 else map  # a pool of one takes a tenth longer than none
         received = np.array(cash.hub)
-        hubs = _Side(graph.out_first, graph.out, None, received, each)
-        authorities = _Side(graph.into_first, graph.into, relevance, received, each)
+        hubs = _Side(graph.out_starts, graph.out, None, received, each)
+        authorities = _Side(graph.into_starts, graph.into, relevance, received, each)
         hubs.take(cash)
 
         def sweep() -> float:
@@ -168,7 +168,7 @@ def importance(
         return Importance(np.empty(0), NO_SWEEPS)
     with ThreadPoolExecutor(threads) as pool:
         each: Map = pool.map if threads > 1 else map
-        side = _Side(graph.into_first, graph.into, None, cash.hub, each, gives_by=graph.out_first)
+        side = _Side(graph.into_starts, graph.into, None, cash.hub, each, gives_by=graph.out_starts)
         side.take(cash)
         sweeps = _iterate(side, lambda: side.receive_from(side), error, most_sweeps, watch)
         return Importance(side.scores(), sweeps)
@@ -206,17 +206,17 @@ class _Side:
 
     def __init__(
         self,
-        first: Offsets,
+        starts: Offsets,
         links: Positions,
         relevance: Relevance | None,
         received: Amounts,
         each: Map,
         gives_by: Offsets | None = None,
     ) -> None:
-        pages = len(first) - 1
-        self._first, self._links, self._each = first, links, each
-        self._gives_by = first if gives_by is None else gives_by
-        by_pages, by_links = np.arange(0, pages, CHUNK), np.searchsorted(first, np.arange(0, len(links), CHUNK))
+        pages = len(starts) - 1
+        self._starts, self._links, self._each = starts, links, each
+        self._gives_by = starts if gives_by is None else gives_by
+        by_pages, by_links = np.arange(0, pages, CHUNK), np.searchsorted(starts, np.arange(0, len(links), CHUNK))
         self._chunks = list(pairwise(np.unique(np.concatenate([by_pages, by_links, [pages]])).tolist()))
         # The parts of its cash that a page gives to each page it is linked with, and to the virtual page.
         self._to_each, self._to_virtual = np.empty(pages, np.float32), np.empty(pages, np.float32)
@@ -241,7 +241,7 @@ class _Side:
     def receive_from(self, other: Self) -> float:
         """Takes what the other side gave and gives it on. Returns a bound on how far the scores here moved, in L1."""
         received = self._sums(
-            _receive, self._first, self._links, other._given, other._factor, self._to_virtual, self.received
+            _receive, self._starts, self._links, other._given, other._factor, self._to_virtual, self.received
         )
         self._spend_received(*received)
         return self.step
@@ -290,11 +290,11 @@ class _Side:
 
 @compiled(nogil=True)
 def _weigh(
-    begin: int, end: int, first: Offsets, relevance: Relevance, to_each: Parts, to_virtual: Parts
+    begin: int, end: int, starts: Offsets, relevance: Relevance, to_each: Parts, to_virtual: Parts
 ) -> tuple[float]:
     passed_on = 0.0
     for page in range(begin, end):
-        linked = first[page + 1] - first[page]
+        linked = starts[page + 1] - starts[page]
         r = np.float64(relevance[min(page, relevance.size - 1)])
         part = r / (linked * r + 1 - r) if linked else 0.0
         to_each[page] = part
@@ -312,7 +312,7 @@ def _weigh(
 def _receive(
     begin: int,
     end: int,
-    first: Offsets,
+    starts: Offsets,
     links: Positions,
     given: Parts,
     factor: float,
@@ -320,10 +320,10 @@ def _receive(
     received: Amounts,
 ) -> tuple[float, float]:
     one = np.uint64(1)  # a signed index would be tested for being negative at every use
-    link = np.uint64(first[begin])
+    link = np.uint64(starts[begin])
     for page in range(np.uint64(begin), np.uint64(end)):
         amount = 0.0
-        row_end = np.uint64(first[page + one])
+        row_end = np.uint64(starts[page + one])
         while link < row_end:
             amount += given[links[link]]
             link += one
@@ -345,7 +345,7 @@ def _received(received: Amounts, to_virtual: Parts) -> tuple[float, float]:
 def _spend(
     begin: int,
     end: int,
-    first: Offsets,
+    starts: Offsets,
     received: Amounts,
     even_part: float,
     to_each: Parts,
@@ -359,5 +359,5 @@ def _spend(
         flow[page] = amount
         given[page] = amount * to_each[page]
         total += amount
-        total_given += np.float64(first[page + np.uint64(1)] - first[page]) * np.float64(given[page])
+        total_given += np.float64(starts[page + np.uint64(1)] - starts[page]) * np.float64(given[page])
     return total, total_given, moved
