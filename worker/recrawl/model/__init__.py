@@ -1,1 +1,2 @@
-"""Pure numerics: numpy in, numpy out. No I/O, no clock, nothing of the rest of recrawl."""
+"""Numerics: numpy in, numpy out. Nothing of the rest of recrawl. Only compiled.py touches files: the cache of compiled
+code."""

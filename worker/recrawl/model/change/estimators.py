@@ -72,9 +72,11 @@ def full_mle(visits: VisitLog) -> Array:
 
 
 def likeliest(visits: VisitLog, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
-    """Solves a0 + Σ_changed y/(e^y − 1) = λ·(b0 + Σ_unchanged w), y = λw, by Newton steps in ln λ on its logarithm.
+    """Solves more_changes + Σ_changed y/(e^y − 1) = λ·(more_days + U) for λ, by Newton steps in ln λ on its logarithm.
 
-    Because 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between (a0 + X)/(b0 + U + V/2) and (a0 + X)/(b0 + U).
+    Here y = λw, and w are the intervals. X is the number of visits that found a change, U the days of the unchanged
+    intervals, and V the days of the changed intervals. Because 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between
+    (more_changes + X)/(more_days + U + V/2) and (more_changes + X)/(more_days + U).
     """
     more_changes = np.broadcast_to(np.asarray(more_changes, np.float64), visits.visits.shape)
     on_change = np.flatnonzero(visits.changed)
@@ -113,8 +115,8 @@ def root(function: Callable[[Array], tuple[Array, Array]], least: Array, most: A
             step = x - value / slope
         inside = (step >= low) & (step <= high)  # False for nan
         following = np.where(value == 0, x, np.where(inside, step, (low + high) / 2))
-        settled = np.abs(following - x) <= 1e-13 * np.maximum(1, np.abs(x))
+        converged = np.abs(following - x) <= 1e-13 * np.maximum(1, np.abs(x))
         x = following
-        if settled.all():
+        if converged.all():
             return x
     return x

@@ -37,9 +37,9 @@ LEAST_A, MOST_A = 0.05, 10.0
 LEAST_RATE, MOST_RATE = 1e-5, 1e3
 
 # How far hosts lie from the prior of all hosts, before their pages are seen. The mean rate is log-normal with the
-# deviation HOSTS_SPREAD. The shape counts as if SHAPE_PAGES pages of known rates spoke for it. This conjugate choice
-# was rejected for the mean: on a host with 300 static pages and ten pages of ordinary rates, these ten keep the rates
-# of all pages at a thirtieth of the ordinary rate.
+# deviation HOSTS_SPREAD. The prior of the shape is conjugate: it counts like SHAPE_PAGES further pages of known rates.
+# A conjugate prior of the mean was tried and rejected: on a host with 300 static pages and ten pages of ordinary rates,
+# the rates of all pages then stayed at a thirtieth of the ordinary rate.
 HOSTS_SPREAD = 0.5
 SHAPE_PAGES = 10.0
 
@@ -137,7 +137,9 @@ def _fit_one(changes: Array, days: Array, base_a: float, base_b: float) -> tuple
 
 @compiled()
 def _log_rate(rate: float, weight: float, base: float) -> float:
-    """Solves weight (rate/m − 1) = (ln m − base)/HOSTS_SPREAD² for ln m: Newton from below never overshoots."""
+    """The likeliest ln m for the mean m of the prior. Solves weight·(rate/m − 1) = (ln m − base)/HOSTS_SPREAD²: the
+    derivative by ln m of the Gamma likelihood of the pages times the log-normal prior of m is 0 there. Newton's steps
+    from below never overshoot."""
     log_rate = min(math.log(rate), base)
     for _ in range(50):
         pull = weight * rate * math.exp(-log_rate)
@@ -162,7 +164,8 @@ def _without_outliers(changes: Array, days: Array, base_a: float, base_b: float)
 
 @compiled()
 def _shape(spread: float, a: float) -> float:
-    """Solves ln a − ψ(a) = spread. The spread is the logarithm of the mean minus the mean of the logarithms.
+    """The likeliest shape of a Gamma distribution. Solves ln a − ψ(a) = spread, where the derivative of the likelihood
+    by a is 0. The spread is the logarithm of the mean minus the mean of the logarithms.
 
     Uses Minka's Newton step in 1/a (Estimating a Gamma distribution, 2002).
     """

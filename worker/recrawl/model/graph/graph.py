@@ -22,8 +22,8 @@ NOWHERE = 2**32 - 1  # the position of an id that is not in the graph
 
 @dataclass(frozen=True)
 class Graph:
-    """Page p links to the pages out[out_starts[p] : out_starts[p + 1]]. `into` has the pages that link to p, in the same
-    form."""
+    """Page p links to the pages out[out_starts[p] : out_starts[p + 1]]. `into` has the pages that link to p, in the
+    same form."""
 
     page_ids: Ids  # ascending
     out_starts: Offsets
@@ -72,19 +72,19 @@ def apply(graph: Graph, delta: Delta) -> Graph:
     Old links keep their order, so only the changed links must be looked up, sorted and reversed.
     """
     added, removed = np.unique(np.asarray(delta.added, np.int64)), np.asarray(delta.removed, np.int64)
-    kept = np.ones(graph.pages, np.bool_)
+    remains = np.ones(graph.pages, np.bool_)
     gone = positions(graph.page_ids, removed)
-    kept[gone[gone != NOWHERE]] = False
-    page_ids = graph.page_ids[kept]
+    remains[gone[gone != NOWHERE]] = False
+    page_ids = graph.page_ids[remains]
     new = added[positions(page_ids, added) == NOWHERE]
     page_ids = np.insert(page_ids, np.searchsorted(page_ids, new), new)
     row_of, starts, target_ids = _rows(page_ids, delta.source_ids, delta.starts, delta.target_ids)
     change = _from_rows(page_ids, row_of, starts, target_ids)
 
     new_position = np.full(graph.pages, NOWHERE, np.uint32)
-    new_position[kept] = positions(page_ids, graph.page_ids[kept])
+    new_position[remains] = positions(page_ids, graph.page_ids[remains])
     old_position = np.full(len(page_ids), -1, np.int64)
-    old_position[new_position[kept]] = np.flatnonzero(kept)
+    old_position[new_position[remains]] = np.flatnonzero(remains)
     # The links of a source are replaced: its old row of `out` does not count, and it leaves the rows of `into`.
     old_row = np.where(row_of < 0, old_position, -1)
     new_source = new_position.copy()
@@ -118,8 +118,8 @@ def positions(page_ids: Ids, ids: Ids) -> Positions:
 
 
 def _signposts(page_ids: Ids) -> tuple[int, Positions]:
-    """For each run of 2^shift ids the first position in it. Ids come from sequences and have few holes, so that a run
-    holds one page or two; where they do not, looking one up ends as a binary search."""
+    """For each bucket of 2^shift ids the first position in it. Ids come from sequences and have few holes, so a bucket
+    has one page or two. If it has more, the search in it is a binary search."""
     if len(page_ids) == 0:
         return 0, np.zeros(2, np.uint32)
     span = int(page_ids[-1]) - int(page_ids[0])
@@ -131,13 +131,13 @@ def _signposts(page_ids: Ids) -> tuple[int, Positions]:
 
 @compiled(nogil=True)
 def _put_up_signposts(page_ids: Ids, shift: int, posts: Positions) -> None:
-    run = 0
+    bucket = 0
     for position in range(page_ids.size):
-        its_run = np.int64(np.uint64(page_ids[position] - page_ids[0]) >> np.uint64(shift))
-        while run <= its_run:
-            posts[run] = position
-            run += 1
-    posts[run] = page_ids.size
+        its_bucket = np.int64(np.uint64(page_ids[position] - page_ids[0]) >> np.uint64(shift))
+        while bucket <= its_bucket:
+            posts[bucket] = position
+            bucket += 1
+    posts[bucket] = page_ids.size
 
 
 @compiled(nogil=True)
@@ -145,8 +145,8 @@ def _find(page_ids: Ids, shift: int, posts: Positions, page_id: int) -> int:
     if page_ids.size == 0 or page_id < page_ids[0] or page_id > page_ids[-1]:
         return NOWHERE
     # The difference may exceed an int64; as an uint64 it is right.
-    run = np.int64(np.uint64(page_id - page_ids[0]) >> np.uint64(shift))
-    low, high = np.int64(posts[run]), np.int64(posts[run + 1])
+    bucket = np.int64(np.uint64(page_id - page_ids[0]) >> np.uint64(shift))
+    low, high = np.int64(posts[bucket]), np.int64(posts[bucket + 1])
     while low < high:
         middle = (low + high) >> 1
         if page_ids[middle] < page_id:

@@ -48,12 +48,13 @@ Watch = Callable[[float], None]  # sees the error after each sweep
 # they are the same for any number of threads.
 CHUNK = 1 << 19
 
-# If every step is `rate` times as long as the step before, the rest of the way is less than the last step / (1 - rate).
+# A rate is the length of a step divided by the length of the step before. If the rate stays the same, the rest of the
+# way is less than the last step / (1 - rate). This is the estimate of the error.
 # Fast errors may hide a slow one: after two steps that each fell to a twentieth, the steps may stay the same. So no
-# rate counts as less than LEAST_RATE, which costs three or four sweeps on a plain graph. A rate above MOST_RATE may be
-# rounding.
-LEAST_RATE, MOST_RATE = 0.99, 0.999
-SLOW_RATE = 0.7
+# lower rate is used in the estimate. This costs three or four sweeps on a plain graph.
+LEAST_RATE = 0.99
+MOST_RATE = 0.999  # no higher rate is used in the estimate: it may be rounding
+SLOW_RATE = 0.7  # steps with a higher rate are worth an extrapolation
 
 
 @dataclass(frozen=True)
@@ -303,9 +304,8 @@ def _weigh(
     return (passed_on,)
 
 
-# Receiving waits for memory, spending computes: they are faster apart than in one loop. Free to add in lanes, the
-# compiler takes a tenth off the time of a sweep; the order of its choice is the same for every run on a kind of
-# processor.
+# _receive is limited by memory and _spend by arithmetic, so two loops are faster than one. "reassoc" lets the compiler
+# sum in vector lanes, which makes a sweep a tenth faster. The result is the same in all runs on one kind of processor.
 
 
 @compiled(nogil=True)

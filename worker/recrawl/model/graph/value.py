@@ -37,6 +37,6 @@ def first_share(
     if not is_waiting.any() or not is_source.any():
         return 0.5
     used = [(weight, parts[name]) for name, weight in weights.items() if weight > 0]
-    worth = sum(weight * float(part[is_waiting].mean()) for weight, part in used)
+    of_waiting = sum(weight * float(part[is_waiting].mean()) for weight, part in used)
     of_sources = sum(weight * float(part[is_source].mean()) for weight, part in used)
-    return min(1.0, max(0.01, worth / of_sources)) if of_sources > 0 else 0.5
+    return min(1.0, max(0.01, of_waiting / of_sources)) if of_sources > 0 else 0.5
