@@ -77,7 +77,7 @@ WORKER = """
 import sys
 from datetime import timedelta
 from recrawl.jobs import clock
-clock.SETTLED = timedelta(0)
+clock.WARM_UP = timedelta(0)
 clock.run(sys.argv[1])
 """
 GAP = 0.2  # seconds

@@ -32,7 +32,7 @@ from datetime import timedelta
 from recrawl.jobs import clock
 clock.JOBS["vitals"] = replace(clock.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
-clock.SETTLED = timedelta(0)
+clock.WARM_UP = timedelta(0)
 clock.ASK_EARLY_EVERY = timedelta(seconds=1)
 clock.run(sys.argv[1], ready=lambda: print("ready", flush=True))
 """
@@ -45,7 +45,7 @@ BROKEN, BUSY = (str(Path(__file__).parents[1] / name) for name in ("broken", "bu
 IMPATIENT = """
 from datetime import timedelta
 from recrawl.jobs import running
-running.LONGEST = timedelta(seconds=1)
+running.LONGEST_RUN = timedelta(seconds=1)
 """
 
 # Told to stop at the very moment that APScheduler hands a job to its thread.
@@ -385,13 +385,13 @@ import signal
 from datetime import timedelta
 from recrawl.jobs import running
 
-patience, give_up = running.LOST, running.BatchRunner._give_up
+patience, give_up = running.KILL_AFTER_DUE, running.BatchRunner._give_up
 
 def lose_patience(*_):
-    running.LOST = timedelta(0)
+    running.KILL_AFTER_DUE = timedelta(0)
 
 def give_up_once(self, why):
-    running.LOST = patience
+    running.KILL_AFTER_DUE = patience
     give_up(self, why)
 
 running.BatchRunner._give_up = give_up_once

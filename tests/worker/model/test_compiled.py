@@ -55,7 +55,7 @@ def doubled(x):
 """,
         "outer.py": """
 import numpy as np
-from recrawl.model.compiled import compiled, kept_table
+from recrawl.model.compiled import compiled, cached_table
 from recrawl.model.inner import doubled
 
 def to_the(power):
@@ -64,7 +64,7 @@ def to_the(power):
         return doubled(x) ** power
     return raised
 
-table = kept_table("doubles", lambda: np.array([doubled(x) for x in (1.0, 2.0)]))
+table = cached_table("doubles", lambda: np.array([doubled(x) for x in (1.0, 2.0)]))
 """,
         # Outside the model: a change of this file changes only what is kept of this file.
         "../lab/outside.py": """
@@ -197,10 +197,10 @@ def test_where_the_disk_is_full_nothing_is_left_behind(tmp_path: Path) -> None:
     script = """
 import resource
 import numpy as np
-from recrawl.model.compiled import cache_folder, kept_table
+from recrawl.model.compiled import cache_folder, cached_table
 cache_folder()
 resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-print(kept_table("ones", lambda: np.ones(1000)).sum())
+print(cached_table("ones", lambda: np.ones(1000)).sum())
 """
     installed = Installed(tmp_path, replace(SMALL, script=script))
     assert installed.run() == ("1000.0\n", 0)

@@ -11,7 +11,7 @@ from recrawl import store
 from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, Unpinned, finite, read
 from recrawl.jobs.job import Job, Tell, silent
 from recrawl.model.allocation import coming, what_if
-from recrawl.model.allocation.new_pages import Divided
+from recrawl.model.allocation.new_pages import BudgetSplit
 from recrawl.model.allocation.objectives import objective_named
 from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import Allocation
@@ -22,12 +22,11 @@ from recrawl.words import count, things, utility
 # Due times are fitted to the budget for the days until the next run. The estimate of these days is the time since the
 # last run, within these limits.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
-# In the last 24 hours more or fewer pages were handed out than the budget allows. The difference is spread over this
-# number of days.
-MADE_GOOD = 0.25
-# One run makes up at most this share of the difference. With daily runs, the whole difference would give the next day
-# an equally large difference in the other direction.
-AT_ONCE = 0.5
+# In the last 24 hours more or fewer pages were handed out than the budget allows. The difference is corrected over
+# CORRECTION_DAYS, and one run corrects at most the share MOST_CORRECTED of it. Example: 600 pages too many were handed
+# out. If the next run is in an hour, this run plans 600 · (1/24)/.25 = 100 fetches less until then. If the next run is
+# in a day, it plans 300 fetches less: 600 would give that day an equally large difference in the other direction.
+CORRECTION_DAYS, MOST_CORRECTED = 0.25, 0.5
 
 
 class Allocate(Job):
@@ -39,21 +38,23 @@ class Allocate(Job):
                 run.message = NOBODY_TAKES_PART
                 return run.message
             tell(f"dividing the fetches between {things(crawl.pages, 'page')} on {things(len(crawl.hosts), 'host')}")
-            divided = crawl.divided(crawl.budget)
-            result, proof = divided.allocation, _proof(crawl, divided)
+            split = crawl.split(crawl.budget)
+            result, record = split.allocation, _record(crawl, split)
 
             tell("writing the prices")
             last_day = store.reads.fetches_of_last_day(run.connection, self.as_of or store.reads.clock(run.connection))
-            proof["seconds"] = time.monotonic() - started
-            unpinned = crawl.unpinned(divided)
+            record["seconds"] = time.monotonic() - started
+            unpinned = crawl.unpinned(split)
             terms = host_terms(
                 crawl.hosts, crawl.closed_hosts, unpinned.web, unpinned.allocation, result.objective, unpinned.pins
             )
-            run.put("put_prices", proof, *astuple(terms))
-            _put_capped_hosts(run, crawl, divided, unpinned)
+            run.put("put_prices", record, *astuple(terms))
+            _put_capped_hosts(run, crawl, split, unpinned)
             del unpinned
             tell("making pages due earlier")
-            late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.promised))
+            late_pages = np.flatnonzero(
+                coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.planned_interval)
+            )
             run.put_in_chunks(
                 "bring_forward",
                 *_by_id(crawl, result, late_pages),
@@ -61,66 +62,68 @@ class Allocate(Job):
             )
             if crawl.settings.budget is not None:
                 tell("fitting due times to the budget")
-                _fit(run, crawl, divided, last_day)
+                _fit(run, crawl, split, last_day)
             moved = 0
             if crawl.is_priced_by_the_objective(result):
                 tell("ordering the late pages")
-                moved = _overtake(run, crawl, divided, last_day)
+                moved = _overtake(run, crawl, split, last_day)
             is_share = objective_named(crawl.objective).is_share
             sentences = [
-                f"{crawl.policy}: expected {crawl.objective} {utility(proof['utility'], is_share)}, "
-                f"{utility(proof['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
-                f"of {count(proof['budget'])} fetches a day, {count(result.spent)} are for revisits, "
-                f"{count(proof['for_new'])} for new pages and {count(proof['for_retries'])} for retries",
-                f"the gap limits {count(proof['capped_hosts'])} of {things(proof['hosts'], 'host')}",
+                f"{crawl.policy}: expected {crawl.objective} {utility(record['utility'], is_share)}, "
+                f"{utility(record['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
+                f"of {count(record['budget'])} fetches a day, {count(result.spent)} are for revisits, "
+                f"{count(record['for_new'])} for new pages and {count(record['for_retries'])} for retries",
+                f"the gap limits {count(record['capped_hosts'])} of {things(record['hosts'], 'host')}",
                 f"{count(len(late_pages))} of {things(crawl.pages, 'page')} are due earlier than before",
             ]
             if moved:
                 sentences.append(f"{things(moved, 'late page')} exchanged their due times")
-            needed, got = proof["pinned_wanted"], proof["pinned"]
+            needed, got = record["pinned_wanted"], record["pinned"]
             if got < needed * (1 - 1e-3):
                 sentences.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
-            if reason := crawl.why_not_kept(result):
+            if reason := crawl.longest_interval_problem(result):
                 sentences.append(reason)
             run.message = "; ".join(sentences)
         return run.message
 
 
-def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day: store.reads.FetchesOfLastDay) -> None:
+def _fit(
+    run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: store.reads.FetchesOfLastDay
+) -> None:
     """Moves due times that follow from old prices, so that the fetches until the next run stay within the budget."""
     ahead = _ahead(last_day)
-    part_now = min(AT_ONCE, ahead / min(max(last_day.days, ahead), MADE_GOOD))
+    part_now = min(MOST_CORRECTED, ahead / min(max(last_day.days, ahead), CORRECTION_DAYS))
     to_make_up = (last_day.budgeted - last_day.handed_out) * part_now
-    max_correction = ahead * divided.budget / 2
-    result = divided.allocation
-    revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided) - divided.retries)
+    max_correction = ahead * split.budget / 2
+    result = split.allocation
+    revisits = min(result.spent, split.budget - crawl.new_pages_within(ahead, split) - split.retries)
     pages_of_host = np.diff(crawl.starts)
     is_blocked = np.repeat(crawl.blocked_for >= ahead, pages_of_host)
     pages = coming.to_move(
         np.where(is_blocked, np.nan, crawl.due_in),
-        crawl.promised,
+        crawl.planned_interval,
         result.frequency,
         np.repeat(result.capped, pages_of_host),
         ahead,
-        (revisits + divided.retries) * ahead + min(max(to_make_up, -max_correction), max_correction),
+        (revisits + split.retries) * ahead + min(max(to_make_up, -max_correction), max_correction),
     )
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
 
 def _overtake(
-    run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day: store.reads.FetchesOfLastDay
+    run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: store.reads.FetchesOfLastDay
 ) -> int:
-    """On hosts with more due pages than slots, puts the pages that are worth most first, until the next run. Returns
+    """On hosts with more due pages than slots, puts the pages that gain most first, until the next run. Returns
     the number of pages that changed places."""
-    slots = divided.cap * (crawl.settings.allocate_every or _ahead(last_day))
+    slots = split.cap * (crawl.settings.allocate_every or _ahead(last_day))
     host = crawl.host
-    may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
+    may = (crawl.due_in < 0) & ~np.isnan(crawl.planned_interval) & np.isnan(crawl.pinned)
     pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
     late_by = -crawl.due_in[pages].astype(np.float64)
-    age = np.maximum(crawl.promised[pages] + late_by, 1 / MOST_FREQUENCY)
-    late_by_frequency = age - 1 / np.maximum(divided.allocation.frequency[pages], LEAST_FREQUENCY)
-    worth = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
-    which, late_by = overtaking(host[pages], late_by, late_by_frequency, worth, slots)
+    age = np.maximum(crawl.planned_interval[pages] + late_by, 1 / MOST_FREQUENCY)
+    late_by_frequency = age - 1 / np.maximum(split.allocation.frequency[pages], LEAST_FREQUENCY)
+    gain_now = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
+    which, late_by = overtaking(host[pages], late_by, late_by_frequency, gain_now, slots)
     page_id = crawl.page_id[pages[which]]
     in_order = np.argsort(page_id)
     run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
@@ -131,19 +134,19 @@ def _ahead(last_day: store.reads.FetchesOfLastDay) -> float:
     return min(max(last_day.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 
-def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
+def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
     """A row of allocation_run: the input, and how good the result is."""
-    result = divided.allocation
-    return crawl.result(divided) | {
+    result = split.allocation
+    return crawl.result(split) | {
         "policy": crawl.policy,
         "objective": crawl.objective,
         "priced_by": result.objective,
-        "for_retries": divided.retries,
+        "for_retries": split.retries,
         "newest_page": crawl.newest_page,
         "pinned_wanted": crawl.pins.wanted,
         "price": finite(result.price),
         "pages": crawl.pages,
-        "worth": crawl.worth,
+        "worth": crawl.total_value,
         "hosts": len(crawl.hosts),
         "residual": result.residual,
         "spread": result.spread,
@@ -153,16 +156,16 @@ def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
 
 
 def _put_capped_hosts(
-    run: store.runs.Run, crawl: AllocationInput, divided: Divided, unpinned: Unpinned, most: int = 200
+    run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, unpinned: Unpinned, most: int = 200
 ) -> None:
     """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap. The bound is
     close if a host takes a small part of all fetches."""
-    capped = np.flatnonzero(divided.allocation.capped & crawl.is_priced_by_the_objective(divided.allocation))
+    capped = np.flatnonzero(split.allocation.capped & crawl.is_priced_by_the_objective(split.allocation))
     web, allocation = what_if.of_hosts(unpinned.web, unpinned.allocation, capped)
     wanted = what_if.wanted(web, allocation, crawl.objective, crawl.limits)
     more = crawl.slots_with_half_the_gap - crawl.slots.per_day
-    wider = crawl.unpinned_cap(divided.cap + more[crawl.slots.is_planned], divided)[capped]
-    gain = what_if.gain_of_wider_caps(web, allocation, wider, crawl.objective, crawl.limits) / crawl.worth
+    wider = crawl.unpinned_cap(split.cap + more[crawl.slots.is_planned], split)[capped]
+    gain = what_if.gain_of_wider_caps(web, allocation, wider, crawl.objective, crawl.limits) / crawl.total_value
     best = np.argsort(-gain, kind="stable")[:most]
     best = best[(gain[best] > 0) & np.isfinite(gain[best])]
     frequency = web.on_hosts(allocation.frequency) + unpinned.pins.taken[capped]

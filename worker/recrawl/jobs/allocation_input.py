@@ -13,7 +13,7 @@ from recrawl import store
 from recrawl.jobs.job import Tell, silent
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
+from recrawl.model.allocation.new_pages import BudgetSplit, NewPages, Slots, new_pages_within, split_budget
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.pins import Pins, PinShares, allocate_beside, pins_of
 from recrawl.model.allocation.solve import Allocation, Web, host_of_page
@@ -67,9 +67,9 @@ class AllocationInput:
     due_in: NDArray[np.float32]  # days
     # Days from the last fetch to the due time. NaN = the due time has another reason than the frequency, for example a
     # hint, so the job must not move it.
-    promised: NDArray[np.float32]
+    planned_interval: NDArray[np.float32]
     pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
-    starts: NDArray[np.int64]  # the place of each host's first page
+    starts: NDArray[np.int64]  # host h has the pages starts[h]:starts[h + 1]
     settings: AllocationSettings
     retries: float  # recent fetches per day of pages whose previous attempt had failed
     policy_days: float  # days since the policy came into force
@@ -107,14 +107,14 @@ class AllocationInput:
         )
 
     @cached_property
-    def worth(self) -> float:
+    def total_value(self) -> float:
         """The value of all pages: the unit of utility in messages."""
         return float(self.value.sum(dtype=np.float64)) or 1.0
 
     def web(self, cap: Floats) -> Web:
         return Web(self.value, self.rate, self.starts, cap)
 
-    def divided(self, budget: float, price: float | None = None) -> Divided:
+    def split(self, budget: float, price: float | None = None) -> BudgetSplit:
         """Divides the budget, without the retries of failing pages, between new pages and revisits, and the revisits
         between pages.
 
@@ -130,7 +130,7 @@ class AllocationInput:
             found = allocate_beside(self.pins, web, fetches, self.objective, self.limits, by_policy)
             return found, web.on_hosts(found.frequency)
 
-        return divided(self.slots, budget, self.retries, revisits, price, self._revisits_without_budget)
+        return split_budget(self.slots, budget, self.retries, revisits, price, self._revisits_without_budget)
 
     @cached_property
     def pins(self) -> Pins:
@@ -144,42 +144,42 @@ class AllocationInput:
         of_others = self.settings.frequency * len(pins.unpinned)
         return max(of_others + pins.wanted, pins.wanted / (1 - limits.exploration))
 
-    def pin_shares(self, cap: Floats, split: Divided) -> PinShares:
+    def pin_shares(self, cap: Floats, split: BudgetSplit) -> PinShares:
         return self.pins.shares(cap, split.for_revisits, self.limits)
 
-    def unpinned(self, split: Divided) -> Unpinned:
+    def unpinned(self, split: BudgetSplit) -> Unpinned:
         """Copies the columns of all these pages, so call it once."""
         shares = self.pin_shares(split.cap, split)
         web = self.pins.unpinned_web(self.web(split.cap), shares)
         allocation = replace(split.allocation, frequency=split.allocation.frequency[self.pins.unpinned])
         return Unpinned(web, allocation, shares)
 
-    def unpinned_cap(self, cap: Floats, split: Divided) -> Floats:
+    def unpinned_cap(self, cap: Floats, split: BudgetSplit) -> Floats:
         """The slots that pins would leave if the hosts had these caps."""
         left: Floats = np.maximum(0, cap - self.pin_shares(cap, split).taken)
         return left
 
-    def result(self, now: Divided) -> dict[str, Any]:
+    def result(self, split: BudgetSplit) -> dict[str, Any]:
         """The result of a budget. Fetches are per day. Utility and bounds are per unit of value.
 
         None = no finite number: if no fetch is left for pages that change, some objectives lose without limit.
         """
-        allocation = now.allocation
-        bounds = what_if.bounds(self.web(now.cap), now.for_revisits, self.objective)
+        allocation = split.allocation
+        bounds = what_if.bounds(self.web(split.cap), split.for_revisits, self.objective)
         return {
-            "budget": now.budget,
+            "budget": split.budget,
             "for_revisits": allocation.spent,
-            "for_new": now.new_pages,
-            "pinned": float(self.pin_shares(now.cap, now).taken.sum()),
-            "utility": finite(allocation.utility / self.worth),
-            "limit_with_gaps": finite(bounds.polite / self.worth),
-            "limit_without_gaps": finite(bounds.unpolite / self.worth),
+            "for_new": split.new_pages,
+            "pinned": float(self.pin_shares(split.cap, split).taken.sum()),
+            "utility": finite(allocation.utility / self.total_value),
+            "limit_with_gaps": finite(bounds.polite / self.total_value),
+            "limit_without_gaps": finite(bounds.unpolite / self.total_value),
             "capped_hosts": int(allocation.capped.sum()),
         }
 
-    def why_not_kept(self, found: Allocation) -> str | None:
+    def longest_interval_problem(self, found: Allocation) -> str | None:
         """Why pages may wait for longer than the setting longest_interval says. None: they do not."""
-        if not len(self.pins.unpinned) or self.limits.is_kept(found.floor_interval):
+        if not len(self.pins.unpinned) or self.limits.keep_longest_interval(found.floor_interval):
             return None
         waiting = "for ever" if math.isnan(found.floor_interval) else f"{count(found.floor_interval)} days"
         return (
@@ -187,8 +187,8 @@ class AllocationInput:
             f" most half of the budget and half of a host's slots, so a page may wait {waiting}"
         )
 
-    def new_pages_within(self, days: float, now: Divided) -> float:
-        return new_pages_within(days, self.slots, now, self.web(now.cap).on_hosts(now.allocation.frequency))
+    def new_pages_within(self, days: float, split: BudgetSplit) -> float:
+        return new_pages_within(days, self.slots, split, self.web(split.cap).on_hosts(split.allocation.frequency))
 
     @property
     def host(self) -> NDArray[np.intp]:
@@ -219,7 +219,7 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
         value=pages.value[order],
         rate=pages.rate[order],
         due_in=(pages.due_on[order] - today).astype(np.float32),
-        promised=pages.promised[order],
+        planned_interval=pages.promised[order],
         pinned=pages.pinned[order],
         starts=starts,
         settings=settings,
@@ -242,7 +242,8 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
 
 
 def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]:
-    """Returns the hosts, the order that sorts the rows by host, and the place of each host's first row."""
+    """Returns the hosts, the order that sorts the rows by host, and the starts of hosts in this order: host h has the
+    rows order[starts[h]:starts[h + 1]]."""
     order = np.argsort(host_id, kind="stable")
     in_order = host_id[order]
     starts = np.flatnonzero(np.diff(in_order, prepend=-1))

@@ -22,42 +22,42 @@ from recrawl.jobs.job import Job
 from recrawl.jobs.registry import JOBS
 
 # Crawlers come first: the process gets this niceness once the job is loaded. With jobs on 10M pages and two cores, a
-# pop then takes 10 % less time than at niceness 5, and the jobs take no longer. Loading keeps the normal priority, so
-# that a worker that must stop does not wait longer for it.
-PRIORITY = 10
+# call of next_pages then takes 10 % less time than at niceness 5, and the jobs take no longer. Loading keeps the normal
+# priority, so that a worker that must stop does not wait longer for it.
+NICENESS = 10
 ABANDONED_AFTER = 2.0  # seconds from the interrupt to a hard exit, because compiled code does not notice interrupts
 
 
 def main(name: str, url: str) -> None:
-    answers = os.fdopen(os.dup(1), "w")
+    replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # anything else that is printed must not be read as an answer
-    orders: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_listen, args=[orders], daemon=True).start()
+    requests: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=[requests], daemon=True).start()
     job: Job | None = None
-    while orders.get():
+    while requests.get():
         started = time.monotonic()
         try:
             if job is None:
                 job = JOBS[name].load()(url)
-                os.nice(PRIORITY)
+                os.nice(NICENESS)
             outcome: dict[str, Any] = {"ok": True, "message": job.run()}
         except Exception as error:
             outcome = {"ok": False, "message": " ".join((str(error) or type(error).__name__).split())}
-        stays = False
+        keeps_running = False
         if job is not None and outcome["ok"]:
             with suppress(psycopg.Error):  # the run itself has succeeded; only its memory is lost
-                stays = 0 < job.remembers() <= store.reads.memory(url)
-        outcome |= {"seconds": round(time.monotonic() - started, 3), "stays": stays}
-        print(json.dumps(outcome), file=answers, flush=True)
-        if not stays:
+                keeps_running = 0 < job.remembers() <= store.reads.memory(url)
+        outcome |= {"seconds": round(time.monotonic() - started, 3), "keeps_running": keeps_running}
+        print(json.dumps(outcome), file=replies, flush=True)
+        if not keeps_running:
             return
 
 
-def _listen(orders: "SimpleQueue[str]") -> None:
-    """Ends this process when its worker has ended: another worker may run the job then."""
+def _listen(requests: "SimpleQueue[str]") -> None:
+    """Reads the requests. Ends this process when its worker has ended, because another worker may run the job then."""
     for line in sys.stdin:
-        orders.put(line)
-    orders.put("")
+        requests.put(line)
+    requests.put("")
     _thread.interrupt_main()
     time.sleep(ABANDONED_AFTER)
     os._exit(1)

@@ -22,7 +22,7 @@ from recrawl.jobs.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
-SETTLED = timedelta(minutes=1)  # from the start of the worker to the first batch job
+WARM_UP = timedelta(minutes=1)  # from the start of the worker to the first run of any job but upkeep
 ASK_EVERY = timedelta(seconds=1)  # between two questions which jobs are due
 ASK_EARLY_EVERY = timedelta(minutes=1)  # between two questions which jobs are worth an early run
 PATIENT = 2.0  # seconds after which a worker that is stopping says what it waits for
@@ -39,8 +39,8 @@ class BatchStarter:
         self.leads = False  # the answer to its last question whether it leads
         self.is_stopped = False
         self.problem = ""  # the problem that the log already has
-        self.starts_from = time.monotonic() + SETTLED.total_seconds()
-        self.closer_at = self.starts_from
+        self.starts_from = time.monotonic() + WARM_UP.total_seconds()
+        self.ask_early_at = self.starts_from
 
     def __call__(self) -> None:
         try:
@@ -70,12 +70,12 @@ class BatchStarter:
         return False
 
     def _start_due_jobs(self, connection: store.Connection) -> None:
-        looks_closer = time.monotonic() >= self.closer_at
-        if looks_closer:
-            self.closer_at = time.monotonic() + ASK_EARLY_EVERY.total_seconds()
-        due = store.schedule.due_jobs(connection, looks_closer)
+        also_early = time.monotonic() >= self.ask_early_at
+        if also_early:
+            self.ask_early_at = time.monotonic() + ASK_EARLY_EVERY.total_seconds()
+        due = store.schedule.due_jobs(connection, also_early)
         for batch in self.batches:  # one at a time, in the order of the registry
-            batch.note_due(batch.entry.name in due)
+            batch.kill_if_frozen(batch.entry.name in due)
             if batch.entry.name in due and not batch.is_under_way and not self.is_stopped:
                 batch.is_under_way = True
                 self.start(batch, *due[batch.entry.name])
@@ -93,10 +93,10 @@ class BatchStarter:
 class SteppingClockScheduler(BlockingScheduler):
     """APScheduler that keeps its intervals when the machine's clock steps.
 
-    It overrides a private method, because APScheduler knows no other place that is called before each choice of the
-    jobs to run. APScheduler goes by dates: after a step of an hour back it would run nothing for an hour, and after a
-    step of ten years ahead it would first list each run that it missed. test_apscheduler.py holds what the override
-    relies on, for the versions that pyproject.toml allows.
+    APScheduler goes by dates. After a step of an hour back it would run nothing for an hour. After a step of ten years
+    ahead it would first list each run that it missed. So the dates must be corrected before each choice of the jobs to
+    run. The only place for this is a private method. test_apscheduler.py tests what this override relies on, for the
+    versions that pyproject.toml allows.
     """
 
     wall_clock_lead: float | None = None  # seconds by which the clock is ahead of the monotonic clock
@@ -159,7 +159,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     others = [IntervalRunner(JOBS[name], url) for name in intervals if name != "upkeep"]
 
     def repeat(work: Callable[[], None], name: str, every: timedelta, executor: str) -> None:
-        first = datetime.now(UTC) + min(every, SETTLED)
+        first = datetime.now(UTC) + min(every, WARM_UP)
         scheduler.add_job(
             work, "interval", seconds=every.total_seconds(), id=name, executor=executor, next_run_time=first
         )

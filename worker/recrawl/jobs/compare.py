@@ -13,7 +13,7 @@ ROUNDING = 1e-9  # the share of the budget that rounding may leave over
 
 @dataclass(frozen=True)
 class PolicyOutlook:
-    """Fetches per day."""
+    """`for_new` and `unused` are fetches per day."""
 
     policy: str
     outlook: Outlook
@@ -30,7 +30,7 @@ def compare(crawl: AllocationInput) -> list[PolicyOutlook]:
     """The outlook of each policy at the present budget, as if the policy had been in force for a long time."""
     found = []
     for name in POLICIES:
-        now = replace(crawl, settings=replace(crawl.settings, policy=name), policy_days=math.inf).divided(crawl.budget)
+        now = replace(crawl, settings=replace(crawl.settings, policy=name), policy_days=math.inf).split(crawl.budget)
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)
         unused = now.budget - visits.fetches - now.new_pages - now.retries

@@ -39,7 +39,7 @@ def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tel
         url,
         run.token,
         remembered.token if remembered and reopened else None,
-        watch=lambda what, rows, of: tell(f"reading the graph: {what}", rows, of),
+        watch=lambda what, rows, most: tell(f"reading the graph: {what}", rows, most),
     )
     if remembered and isinstance(reading, store.reads.GraphChanges):
         return _up_to_date(remembered, run.token, reading)
@@ -50,24 +50,24 @@ def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tel
 def _whole(token: int, reading: store.reads.WholeGraph) -> KnownGraph:
     order = np.argsort(reading.page_id, kind="stable")
     page_ids = reading.page_id[order]
-    of = graph.compile(page_ids, reading.links.source_ids, reading.links.first, reading.links.target_ids)
+    compiled = graph.compile(page_ids, reading.links.source_ids, reading.links.first, reading.links.target_ids)
     scores = _carried(reading.scores.page_id, page_ids, reading.scores.by_name)
-    everything = np.ones(of.pages, np.bool_)
-    return KnownGraph(token, of, reading.relevance[order], scores, everything, is_whole=True)
+    everything = np.ones(compiled.pages, np.bool_)
+    return KnownGraph(token, compiled, reading.relevance[order], scores, everything, is_whole=True)
 
 
 def _up_to_date(known: KnownGraph, token: int, changes: store.reads.GraphChanges) -> KnownGraph:
     page_id, lives = changes.links.source_ids, changes.is_live > 0
-    # A page that does not live has no links here, so the links of the live pages are all links.
+    # Dead pages have empty rows here, so target_ids has the same order without these rows.
     starts = np.append(0, np.cumsum(np.diff(changes.links.first)[lives]))
     delta = Delta(page_id[lives], page_id[~lives], page_id[lives], starts, changes.links.target_ids)
-    of = graph.apply(known.graph, delta)
-    carried = _carried(known.graph.page_ids, of.page_ids, known.scores | {"relevance": known.relevance})
+    updated = graph.apply(known.graph, delta)
+    carried = _carried(known.graph.page_ids, updated.page_ids, known.scores | {"relevance": known.relevance})
     relevance = carried.pop("relevance")
-    has_changed = np.zeros(of.pages, np.bool_)
-    at = positions(of.page_ids, page_id[lives])
+    has_changed = np.zeros(updated.pages, np.bool_)
+    at = positions(updated.page_ids, page_id[lives])
     relevance[at], has_changed[at] = changes.relevance[lives], True
-    return KnownGraph(token, of, relevance, carried, has_changed, is_whole=False)
+    return KnownGraph(token, updated, relevance, carried, has_changed, is_whole=False)
 
 
 def _carried(from_ids: graph.Ids, page_ids: graph.Ids, columns: dict[str, PageColumn]) -> dict[str, PageColumn]:

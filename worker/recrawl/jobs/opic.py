@@ -68,13 +68,13 @@ class Opic(Job):
             )
             record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": changed}
             took = {"seconds": time.monotonic() - started}
-            run.put("put_opic", terms, record | found.proof | took)
-            kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
-            self.known = replace(known, scores=kept)
-            hint = "" if found.proof["converged"] else f" (the goal is {ERROR:g}: the next run continues)"
+            run.put("put_opic", terms, record | found.record | took)
+            written = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
+            self.known = replace(known, scores=written)
+            hint = "" if found.record["converged"] else f" (the goal is {ERROR:g}: the next run continues)"
             run.message = (
                 f"{things(graph.pages, 'page')}, {things(graph.links, 'link')}; "
-                f"the error is {count(found.proof['error'])} after {things(found.proof['sweeps'], 'sweep')}{hint}; "
+                f"the error is {count(found.record['error'])} after {things(found.record['sweeps'], 'sweep')}{hint}; "
                 f"the scores of {things(changed, 'page')} changed"
             )
         return run.message
@@ -84,44 +84,44 @@ class Opic(Job):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Scores:
     scores: dict[str, PageColumn]  # the scores that are stored, and relevance; the average is 1, except in_links
     mean_relevance: float
-    proof: dict[str, float]
+    record: dict[str, float]
 
 
-class _Nearing:
+class _ErrorProgress:
     """Tells how much of the way to ERROR is done. Each sweep reduces the error by about the same share."""
 
     def __init__(self, tell: Tell, step: str) -> None:
         self.tell, self.step = tell, step
-        self.first, self.done = math.nan, 0.0
+        self.start, self.done = math.nan, 0.0
 
     def __call__(self, error: float) -> None:
         if not 0 < error < math.inf:
             return
-        if math.isnan(self.first):
-            self.first = 2 * max(error, ERROR)  # twice, because the first sweep has done a part of the way
-        self.done = max(self.done, min(1.0, math.log(self.first / error) / math.log(self.first / ERROR)))
+        if math.isnan(self.start):
+            self.start = 2 * max(error, ERROR)  # twice, because the first sweep has done a part of the way
+        self.done = max(self.done, min(1.0, math.log(self.start / error) / math.log(self.start / ERROR)))
         self.tell(self.step, self.done, 1)
 
 
-def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
+def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Scores:
     """Computes the scores, beginning with the scores of the last run."""
-    graph, limits = known.graph, (ERROR, MOST_SWEEPS, os.cpu_count() or 1)
+    graph, stopping = known.graph, (ERROR, MOST_SWEEPS, os.cpu_count() or 1)
     step = f"sending cash along {things(graph.links, 'link')} between {things(graph.pages, 'page')}"
     tell(step)
     start = opic.resumed(graph, known.scores["hub"].astype(np.float64))
-    flow = opic.run(graph, known.relevance, start, *limits, watch=_Nearing(tell, step))
+    flow = opic.run(graph, known.relevance, start, *stopping, watch=_ErrorProgress(tell, step))
     plain = opic.Importance(np.full(graph.pages, math.nan), opic.NO_SWEEPS)
     if wants_importance:
         step = f"sending cash once more, without hubs, along {things(graph.links, 'link')}"
         tell(step)
         plain = opic.importance(
-            graph, known.scores["importance"].astype(np.float64), *limits, watch=_Nearing(tell, step)
+            graph, known.scores["importance"].astype(np.float64), *stopping, watch=_ErrorProgress(tell, step)
         )
     relevance = np.nan_to_num(known.relevance, nan=UNKNOWN_RELEVANCE)
-    return _Found(
+    return _Scores(
         {
             "hub": _with_mean_1(flow.hub),
             "authority": _with_mean_1(flow.authority),

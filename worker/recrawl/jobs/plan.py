@@ -47,7 +47,7 @@ class Plan:
         self.url = url
         with store.connect(url, "recrawl plan") as connection:
             self.crawl = read(url, connection)
-        self.present = self.crawl.divided(self.crawl.budget)
+        self.present = self.crawl.split(self.crawl.budget)
 
     def curve(self, budgets: Sequence[float]) -> list[Point]:
         for budget in budgets:
@@ -55,9 +55,11 @@ class Plan:
                 raise ValueError(f"a budget must be a number of fetches per day, 0 or more, got {budget}")
         points, price = [], None
         for budget in budgets:
-            divided = self.crawl.divided(budget, price)
-            price = divided.allocation.price_to_try
-            points.append(Point(**self.crawl.result(divided), not_kept=self.crawl.why_not_kept(divided.allocation)))
+            split = self.crawl.split(budget, price)
+            price = split.allocation.price_to_try
+            points.append(
+                Point(**self.crawl.result(split), not_kept=self.crawl.longest_interval_problem(split.allocation))
+            )
         return points
 
     def budget_for(self, freshness: float) -> float:
@@ -65,7 +67,7 @@ class Plan:
         crawl = self.crawl
 
         def revisits(budget: float, price: float | None) -> Allocation:
-            return crawl.divided(budget, price).allocation
+            return crawl.split(budget, price).allocation
 
         web = crawl.web(self.present.cap)
         return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)
@@ -102,7 +104,7 @@ class Plan:
                 host=name,
                 slot_every=float(86400 / crawl.slots.per_day[planned[host]]),
                 pages=int(crawl.starts[host + 1] - crawl.starts[host]),
-                half_gap_gain=gains[host] / crawl.worth,
+                half_gap_gain=gains[host] / crawl.total_value,
             )
             for name, host in zip(names, best, strict=True)
         ]
@@ -113,4 +115,4 @@ class Plan:
         per_day = crawl.slots.per_day.copy()
         per_day[place] = crawl.slots_with_half_the_gap[place]
         wider = replace(crawl, slots=replace(crawl.slots, per_day=per_day))
-        return wider.divided(crawl.budget, now.price_to_try).allocation.utility - now.utility
+        return wider.split(crawl.budget, now.price_to_try).allocation.utility - now.utility

@@ -23,10 +23,12 @@ from recrawl.jobs.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
-MOST_PATIENT = 5.0  # seconds between two tries to reach a database that does not answer, at most
-LONGEST = timedelta(hours=6)  # a longer run of a batch job is killed
-BETWEEN_INTERRUPTS = 5.0  # seconds
-LOST = timedelta(minutes=3)  # a process is killed whose job has been due for this long: its run is dead, or never began
+LONGEST_PAUSE = 5.0  # seconds between two tries to reach a database that does not answer
+LONGEST_RUN = timedelta(hours=6)  # a longer run of a batch job is killed
+INTERRUPT_EVERY = 5.0  # seconds
+# If the database calls a job due while its process works, the run is dead or never began. After this time the process
+# is killed.
+KILL_AFTER_DUE = timedelta(minutes=3)
 SESSION_ENDS = 5.0  # seconds to wait until the server has noticed that a job's process died
 
 
@@ -72,7 +74,7 @@ class UpkeepRunner:
         try:
             self.upkeep.run()
         except psycopg.Error as error:
-            self.patience = min(2 * self.patience, MOST_PATIENT) or 0.1
+            self.patience = min(2 * self.patience, LONGEST_PAUSE) or 0.1
             self.again_at = time.monotonic() + self.patience
             if not store.is_away(error):
                 self.health.note(error)
@@ -124,13 +126,13 @@ class IntervalRunner:
 class BatchRunner:
     """Runs a batch job in a process of its own (recrawl.jobs.child).
 
-                        called                 the answer says "stays"
+                        called              the answer says "keeps_running"
         no process ─────────────▶ WORKING ──────────────────────────────▶ IDLE: it keeps its memory
             ▲                      │   ▲                                    │
             │                      │   └────────────── called ──────────────┘
             │                      ▼
-            └──── the process ends: after an answer without "stays",
-                  because it died (no answer), because it was killed after LONGEST,
+            └──── the process ends: after an answer without "keeps_running",
+                  because it died (no answer), because it was killed after LONGEST_RUN,
                   or because the worker stops
 
     A failure is logged and stored, except if the worker stops. store/runs.py has the life of the run in the process.
@@ -181,7 +183,7 @@ class BatchRunner:
             process.stdin.flush()
         with self._limited():
             outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
-            if outcome.get("stays"):
+            if outcome.get("keeps_running"):
                 return outcome
             process.stdin.close()
             code = process.wait()
@@ -193,7 +195,7 @@ class BatchRunner:
     @contextmanager
     def _limited(self) -> Iterator[None]:
         """Kills a run that takes too long: the other batch jobs wait for it."""
-        limit = threading.Timer(LONGEST.total_seconds(), self._give_up, [f"it ran for {LONGEST}"])
+        limit = threading.Timer(LONGEST_RUN.total_seconds(), self._give_up, [f"it ran for {LONGEST_RUN}"])
         limit.daemon = True
         limit.start()
         try:
@@ -201,11 +203,11 @@ class BatchRunner:
         finally:
             limit.cancel()
 
-    def note_due(self, is_due: bool) -> None:
-        """Whether the database says that the job should start. Kills a process that is frozen."""
+    def kill_if_frozen(self, is_due: bool) -> None:
+        """Call this after each question which jobs are due (see KILL_AFTER_DUE)."""
         now = time.monotonic()
         self.due_since = (self.due_since or now) if is_due and self.is_running else None
-        if self.due_since is not None and now - self.due_since > LOST.total_seconds():
+        if self.due_since is not None and now - self.due_since > KILL_AFTER_DUE.total_seconds():
             self._give_up("it gave no sign of life")
 
     def _give_up(self, why: str) -> None:
@@ -244,7 +246,7 @@ def _interrupt(process: "subprocess.Popen[str]") -> None:
     """Interrupts until the process ends: Python loses an interrupt that arrives inside a callback of compiled code."""
     while process.poll() is None:
         process.send_signal(signal.SIGINT)
-        time.sleep(BETWEEN_INTERRUPTS)
+        time.sleep(INTERRUPT_EVERY)
 
 
 def first_line(error: psycopg.Error) -> str:

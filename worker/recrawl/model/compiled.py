@@ -42,13 +42,13 @@ def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]]
             function.__qualname__ += f".{variant}"
         dispatcher = numba.njit(**options)(function)
         if cache_folder():
-            dispatcher._cache = _Kept(function)
+            dispatcher._cache = _Cache(function)
         return dispatcher
 
     return compiled_once
 
 
-def kept_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+def cached_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
     folder = cache_folder()
     if folder is None:
         return compute()
@@ -136,7 +136,7 @@ def _turn(path: Path) -> IO[str] | None:
     return None
 
 
-class _Kept(caching.FunctionCache):
+class _Cache(caching.FunctionCache):
     _impl_class = _Results
     _turn: IO[str] | None = None
 

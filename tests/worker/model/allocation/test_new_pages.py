@@ -7,12 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from recrawl.model.allocation.new_pages import (
-    SETTLED,
-    Divided,
+    TOLERANCE,
+    BudgetSplit,
     NewPages,
     Slots,
-    divided,
     new_pages_within,
+    split_budget,
 )
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Allocation, Web, allocate
@@ -50,11 +50,11 @@ def divide(
     discovery: float,
     revisits_without_budget: float = math.inf,
     retries: float = 0,
-) -> Divided:
+) -> BudgetSplit:
     """Hosts of 100 slots each. Hosts whose revisits want no fetch have no revisits."""
     planned = np.array(wanted) > 0
     slots = Slots(np.full(len(wanted), EACH), planned, new, discovery)
-    return divided(slots, budget, retries, Counted([w for w in wanted if w]), None, revisits_without_budget)
+    return split_budget(slots, budget, retries, Counted([w for w in wanted if w]), None, revisits_without_budget)
 
 
 def test_the_best_class_goes_first_and_in_it_the_hosts_take_turns() -> None:
@@ -76,14 +76,14 @@ def test_what_waits_is_gone_before_the_day_is(waiting: float, comes: float, expe
     """Of 100 fetches a day 30 are sure for new pages, in the hour to come as in any other."""
     new = NewPages(np.array([0]), np.array([0]), np.array([waiting + comes]), np.array([float(waiting)]))
     slots = Slots(np.array([EACH]), np.array([True]), new, 0.3)
-    found = divided(slots, 100.0, 0.0, Counted([500]), None, math.inf)
+    found = split_budget(slots, 100.0, 0.0, Counted([500]), None, math.inf)
     assert new_pages_within(1 / 24, slots, found, np.array([70.0])) == pytest.approx(expected)
 
 
 def test_without_new_pages_revisits_have_everything_at_the_first_try() -> None:
     revisits = Counted([500, 500])
     slots = Slots(np.full(2, EACH), np.array([True, True]), new_pages([0, 0]), 0.5)
-    found = divided(slots, 150.0, 0.0, revisits, None, math.inf)
+    found = split_budget(slots, 150.0, 0.0, revisits, None, math.inf)
     assert (found.for_revisits, found.new_pages, revisits.times) == (150, 0, 1)
     assert found.cap.tolist() == [EACH, EACH]
 
@@ -179,11 +179,11 @@ def test_either_has_what_the_other_leaves(seed: int, part: float) -> None:
         found = allocate(Web(web.value, web.rate, web.starts, cap), fetches, last_price=price)
         return found, np.bincount(host_of_page, found.frequency, minlength=len(cap)).astype(np.float64)
 
-    found = divided(slots, budget, 0.0, revisits, None, math.inf)
+    found = split_budget(slots, budget, 0.0, revisits, None, math.inf)
     spent, new = found.allocation.spent, found.new_pages
     taken = np.zeros(len(slots.per_day))
     taken[slots.is_planned] = np.bincount(host_of_page, found.allocation.frequency, minlength=len(web.cap))
-    off = 5 * SETTLED * budget
+    off = 5 * TOLERANCE * budget
     assert spent + new <= budget + off
     assert (taken + found.new_on_host <= slots.per_day * (1 + 1e-3) + off).all()
     assert (found.cap >= slots.sure_of_revisits[slots.is_planned] * (1 - 1e-12)).all()

@@ -259,7 +259,7 @@ def test_a_wrong_price_shows_in_the_figures_and_its_bound_still_holds(off: float
     web = random_web(2)
     best = allocate(web, 200)
     problem = _Problem(web, 200, OBJECTIVES["freshness"], Limits())
-    wrong = problem.settled(_at(best.price * off, sums(web, best.frequency)))
+    wrong = problem.allocation(_at(best.price * off, sums(web, best.frequency)))
     assert wrong.residual > 1e-4 and wrong.duality_gap > 1e-5
     assert wrong.bound > best.utility
 

@@ -31,7 +31,7 @@ def too_late(due_in: NDArray[np.floating[Any]], frequency: Floats) -> NDArray[np
 
 def to_move(
     due_in: NDArray[np.floating[Any]],
-    promised: NDArray[np.floating[Any]],
+    planned_interval: NDArray[np.floating[Any]],
     frequency: Floats,
     capped: NDArray[np.bool_],
     ahead: float,
@@ -39,18 +39,20 @@ def to_move(
 ) -> NDArray[np.intp]:
     """The pages whose due time should move to 1 / frequency after their last fetch. Times are in days.
 
-    `due_in` is counted from now, `promised` from the last fetch (NaN if the due time may not be moved). `wanted` is the
-    number of fetches wanted within `ahead`. Two kinds of pages do not move. A late page waits for a slot of its
-    host or for a crawler. On a capped host the gap decides how many pages are fetched.
+    `due_in` is counted from now, `planned_interval` from the last fetch (NaN if the due time may not be moved).
+    `wanted` is the number of fetches wanted within `ahead`. Two kinds of pages do not move. A late page waits for a
+    slot of its host or for a crawler. On a capped host the gap decides how many pages are fetched.
     """
+    # The fetches within `ahead` if no due time moves: one for each page that becomes due, and the repeated fetches of
+    # pages whose interval is shorter than `ahead`. `over` is their number minus `wanted`.
     is_coming = (due_in >= 0) & (due_in < ahead)
     often = np.flatnonzero(frequency * ahead > 1)
     again = np.maximum(0, np.floor((ahead - np.maximum(due_in[often], 0)) * frequency[often]))
     over = float(is_coming.sum()) + float(again.sum(where=~np.isnan(again))) - wanted
 
     interval = intervals(frequency)
-    due_by_frequency = due_in - promised + interval  # days from now until the page is due by its frequency
-    interval_ratio = interval / promised  # above 1: the page comes more often than its frequency says
+    due_by_frequency = due_in - planned_interval + interval  # days from now until the page is due by its frequency
+    interval_ratio = interval / planned_interval  # above 1: the page comes more often than its frequency says
     may = (interval > 2 * ahead) & ~capped
     if over > 0:
         found = np.flatnonzero(may & is_coming & (due_by_frequency >= ahead) & (interval_ratio > 1 + OFF))

@@ -3,8 +3,17 @@
 u = rate/frequency is the expected number of changes per visit. For a page of weight W it solves
     freshness and new content:                      φ(u) = 1 − (1+u)e^−u = price/W
     age:                                            u²/2 − φ(u) = price/W
-The functions return 1/u, the fetches per change. They use piecewise polynomials, exact to a few units in the last
-place.
+Some values:
+
+    u               .5      1      2      5      20         40
+    φ(u)            .090    .264   .594   .960   1 − 4e−8   1, rounded
+    u²/2 − φ(u)     .035    .236   1.41   11.5   199        799
+
+Example: a page of value 1 that changes once a day has the weight 1 for freshness. At the price .594 it has u = 2, so it
+is fetched every two days. The functions return 1/u, the fetches per change: .5.
+
+They use piecewise polynomials, exact to a few units in the last place. The tables have the coefficients for small x =
+price/W (_u_near_0) and for x near 1, as a function of y = 1 − x (_u_near_1). They are computed once, by Newton steps.
 """
 
 import math
@@ -16,7 +25,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from recrawl.model.compiled import kept_table
+from recrawl.model.compiled import cached_table
 
 # Eighty bits if the machine has such numbers. If not, the tables lose about one bit more.
 Long = NDArray[np.floating[Any]]
@@ -34,7 +43,9 @@ _DEGREE = 5
 _BELOW = 52 - 7
 _LOW_BITS = (1 << _BELOW) - 1
 _LAST_BIT = 2.0**-53  # the smallest relative distance of two doubles
-_TINY = 2.0**-108  # freshness: below 2^−106, 1/u = 1/√(2x) to the last bit. Smaller x are scaled into two octaves here
+# Freshness: for x < 2^−106, 1/u = 1/√(2x) to the last bit. Such x are multiplied by 4 until they lie in the two octaves
+# from _TINY on.
+_TINY = 2.0**-108
 _SMALL = 2.0**-21  # age: below it a short power series is exact to the last bit
 _LARGE = 2.0**11  # age: above it e^−u is too small to matter
 
@@ -106,14 +117,14 @@ def _pieces(start: float, stop: float, u: Callable[[Long], Long]) -> NDArray[np.
     return (by_degree @ powers).astype(np.float64)
 
 
-_FRESHNESS = kept_table(
+_FRESHNESS = cached_table(
     "freshness", lambda: np.vstack([_pieces(_TINY, 0.5, _u_near_0), _pieces(_LAST_BIT, 0.5, _u_near_1)]).ravel()
 )
 _ROW_0 = _first_piece(_TINY)
 _ROW_1 = _first_piece(_LAST_BIT) - (_first_piece(0.5) - _ROW_0 + 1)
 _TINY_EXPONENT = int(np.float64(_TINY).view(np.int64) >> 52)
 
-_AGE = kept_table("age", lambda: _pieces(_SMALL, _LARGE, _u_of_age).ravel())
+_AGE = cached_table("age", lambda: _pieces(_SMALL, _LARGE, _u_of_age).ravel())
 _ROW_AGE = _first_piece(_SMALL)
 
 
@@ -141,7 +152,7 @@ def share_for_freshness(price, weight):  # type: ignore[no-untyped-def]
     least = _LAST_BIT if near_1 else 0.0
     x = x if x > least else least  # not max: it would keep the NaN of 0/0, and the index would be outside the table
     bits: Any = np.float64(x).view(np.int64)
-    # For a tiny x, 1/u = 1/√(2x): a quarter of x doubles 1/u. So x is multiplied by 4 until the table contains it.
+    # A quarter of a tiny x doubles 1/u (see _TINY).
     quarters = max(0, (_TINY_EXPONENT + 1 - (bits >> 52)) >> 1)
     found = _look_up(_FRESHNESS, _ROW_1 if near_1 else _ROW_0, bits + (quarters << 53))
     return found * np.int64((1023 + quarters) << 52).view(np.float64) if price < weight else 0.0

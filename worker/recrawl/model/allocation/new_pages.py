@@ -4,6 +4,15 @@ Each of the two kinds has a guaranteed share of a host's slots and of the budget
 not use: the queue hands pages out in this way. So both are computed in turn, until new pages get what revisits leave.
 Among new pages the best class of value goes first, over all hosts. Within a class the hosts take turns.
 
+Example: two hosts have 100 slots per day each, and more new pages than slots. Revisits want 500 fetches per day on host
+A and 10 on host B. The setting discovery is .3, and the budget is large:
+
+                              A     B
+    guaranteed, revisits     70    70
+    guaranteed, new pages    30    30
+    revisits get             70    10
+    new pages get            30    90    what the revisits leave
+
 If a host has fewer new pages than computed, it still keeps its plan for revisits: its price makes no more of them due.
 """
 
@@ -21,7 +30,7 @@ from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Allocation
 
 ROUNDS = 10  # at most; two or three usually suffice
-SETTLED = 1e-4  # the rounds end when the number of new pages changes by at most this share
+TOLERANCE = 1e-4  # the rounds end when the number of new pages changes by at most this share
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +82,7 @@ class Slots:
 
 
 @dataclass(frozen=True, eq=False)
-class Divided:
+class BudgetSplit:
     """A budget, and the parts of it for new pages and for revisits. In fetches per day."""
 
     budget: float
@@ -88,14 +97,14 @@ class Divided:
         return float(self.new_on_host.sum())
 
 
-def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) -> float:
+def new_pages_within(days: float, slots: Slots, split: BudgetSplit, revisits: Floats) -> float:
     """New pages per day in a time of less than a day. Waiting pages are fetched as fast as the budget allows.
 
     `revisits` are the revisits per day on the hosts that are planned.
     """
     taken = np.zeros(len(slots.per_day))
     taken[slots.is_planned] = revisits
-    allowed = max(slots.discovery * now.budget, now.budget - now.allocation.spent - now.retries)
+    allowed = max(slots.discovery * split.budget, split.budget - split.allocation.spent - split.retries)
     return float(slots.new_pages.within(days).shared_out(slots.for_new_pages(taken), allowed).sum())
 
 
@@ -104,9 +113,9 @@ def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) 
 Allocate = Callable[[Floats, float, float | None], tuple[Allocation, Floats]]
 
 
-def divided(
+def split_budget(
     slots: Slots, budget: float, retries: float, allocate: Allocate, price: float | None, revisits_without_budget: float
-) -> Divided:
+) -> BudgetSplit:
     """Divides a budget between new pages and revisits.
 
     The guaranteed part of revisits is their share of the budget. Retries are subtracted from the part of revisits, at
@@ -123,7 +132,7 @@ def divided(
     allowed, tried = budget - guaranteed, list[tuple[float, float]]()
     for _ in range(ROUNDS):
         before, new = new, slots.new_pages.shared_out(slots.for_new_pages(taken), allowed)
-        if tried and np.abs(new - before).sum() <= SETTLED * before.sum():
+        if tried and np.abs(new - before).sum() <= TOLERANCE * before.sum():
             new = before
             break
         cap = slots.for_revisits(new)
@@ -135,7 +144,7 @@ def divided(
         allowed = min(budget, max(budget - guaranteed, _next_allowed(tried)))
     both = allocation.spent + float(new.sum())
     whole = budget if budget < math.inf else both
-    return Divided(whole, new, for_known - for_failing, for_failing, cap, allocation)
+    return BudgetSplit(whole, new, for_known - for_failing, for_failing, cap, allocation)
 
 
 def _next_allowed(tried: list[tuple[float, float]]) -> float:

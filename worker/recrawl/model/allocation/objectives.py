@@ -16,10 +16,10 @@ whose weight is not above the price is dropped; under the others every page that
 A page that never changes needs no fetch: it is always fresh and never old.
 
 Each objective is four scalar functions, which are compiled into every loop that uses them:
-    weight(value, rate)             W, 0 where no fetch can be worth anything
-    share(price, weight)            G, fetches per change; price > 0
-    slope(price, weight, share)     −dG / d ln price
-    worth(frequency, value, rate)   utility and marginal utility, utility per (fetch per day)
+    weight_of(value, rate)                          W, 0 if no fetch can bring any utility
+    share_at(price, weight)                         G, fetches per change; price > 0
+    slope_at(price, weight, share)                  −dG / d ln price
+    utility_and_marginal(frequency, value, rate)    utility, and marginal utility: utility per (fetch per day)
 """
 
 import math
@@ -45,7 +45,7 @@ class Objective:
     weight_of: Scalar
     share_at: Scalar
     slope_at: Scalar
-    worth_of: Scalar
+    utility_and_marginal: Scalar
     is_share: bool = False  # utility is a share of time, weighted by value: at most 1 per unit of value
 
     def weight(self, value: ArrayLike, rate: ArrayLike) -> Floats:
@@ -58,12 +58,12 @@ class Objective:
         return self._over_arrays("frequency", prices, not_negative("value", value), not_negative("rate", rate))
 
     def utility(self, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
-        return self._worth("utility", frequency, value, rate)
+        return self._of_frequency("utility", frequency, value, rate)
 
     def marginal(self, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
-        return self._worth("marginal", frequency, value, rate)
+        return self._of_frequency("marginal", frequency, value, rate)
 
-    def _worth(self, name: str, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
+    def _of_frequency(self, name: str, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
         frequency = not_negative("frequency", frequency)
         return self._over_arrays(name, frequency, not_negative("value", value), not_negative("rate", rate))
 
@@ -77,7 +77,7 @@ class Objective:
 
     @cached_property
     def _loops(self) -> dict[str, Callable[..., None]]:
-        weight_of, share_at, worth_of = self.weight_of, self.share_at, self.worth_of
+        weight_of, share_at, utility_and_marginal = self.weight_of, self.share_at, self.utility_and_marginal
         over_arrays = compiled(self.name, error_model="numpy", nogil=True)
 
         @over_arrays
@@ -97,12 +97,12 @@ class Objective:
         @over_arrays
         def utility(frequency, value, rate, result):  # type: ignore[no-untyped-def]
             for i in range(result.size):
-                result[i] = worth_of(frequency[i], value[i], rate[i])[0]
+                result[i] = utility_and_marginal(frequency[i], value[i], rate[i])[0]
 
         @over_arrays
         def marginal(frequency, value, rate, result):  # type: ignore[no-untyped-def]
             for i in range(result.size):
-                result[i] = worth_of(frequency[i], value[i], rate[i])[1]
+                result[i] = utility_and_marginal(frequency[i], value[i], rate[i])[1]
 
         return {"weight": weight, "frequency": frequency, "utility": utility, "marginal": marginal}
 

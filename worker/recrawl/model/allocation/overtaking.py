@@ -1,12 +1,12 @@
 """Chooses the pages of a host with a backlog that go before pages that have been due for longer.
 
 After an outage a host has more due pages than slots, for hours or days. The queue alone would fetch the pages that have
-waited longest (DELAYED of Souza, 2010, serves pages in this order). The worth of a fetch now is the objective's
+waited longest (DELAYED of Souza, 2010, serves pages in this order). The gain of a fetch now is the objective's
 marginal utility of one more fetch, if the fetches were as far apart as the copy is old. For freshness this is
 value/rate · (1 − (1 + rate·age)·e^(−rate·age)). The host has a number of slots until the next run. The pages that are
-worth most take these places, and exchange their due times with the pages that had the places before.
+that gain most take these places, and exchange their due times with the pages that had the places before.
 
-One place in eight is for the page that is late for longest by its own interval. Neither its worth nor an earlier
+One place in eight is for the page that is late for longest by its own interval. Neither its gain nor an earlier
 exchange matters for this. So each page has its turn, even if the host never catches up.
 """
 
@@ -19,21 +19,21 @@ SENIORS = 8  # one place in 8 is for the pages that are late for longest
 
 
 def overtaking(
-    host: NDArray[np.intp], late_by: Floats, late_by_frequency: Floats, worth: Floats, slots: Floats
+    host: NDArray[np.intp], late_by: Floats, late_by_frequency: Floats, gain_now: Floats, slots: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
     """The pages that exchange their places, and the days by which each is late after that.
 
     The arguments describe the pages that are due and may move. `late_by` is the delay by the due time in the queue.
-    `late_by_frequency` is the delay by the page's last fetch and its frequency. Both are in days. `worth` is the worth
-    of a visit now. `slots` are the slots of every host until the next run. If a host has fewer due pages than slots,
-    all of them are fetched, and none changes its place.
+    `late_by_frequency` is the delay by the page's last fetch and its frequency. Both are in days. `gain_now` is the
+    gain of a fetch now. `slots` are the slots of every host until the next run. If a host has fewer due pages than
+    slots, all of them are fetched, and none changes its place.
     """
     goes_soon = _place(host, -late_by) < slots[host]
     places = np.bincount(host[goes_soon], minlength=len(slots))
     for_seniors = -(-places // SENIORS)
     goes = _place(host, -late_by_frequency) < for_seniors[host]
     others = np.flatnonzero(~goes)
-    goes[others] = _place(host[others], -worth[others]) < (places - for_seniors)[host[others]]
+    goes[others] = _place(host[others], -gain_now[others]) < (places - for_seniors)[host[others]]
 
     # On each host, `up` and `down` have equally many pages. Both are in order of hosts, the latest first.
     up, down = (

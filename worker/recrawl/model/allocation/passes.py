@@ -1,5 +1,18 @@
 """Compiled passes over the pages of all hosts: the fetches of pages at a price, and their utility.
 
+Example, for freshness and a budget of 3 fetches per day. All values are 1. Host h has the pages A and B, and no cap.
+Host k has page C, and a cap of .5.
+
+                            fetches per day at a price of
+    page   rate   weight    .05     .203    .3      .594    allocated
+    A      1      1         2.81    1.20    .91     .50     1.20  at the price .203
+    B      4      .25       4.85    1.30    0       0       1.30  at the price .203
+    C      1      1         2.81    1.20    .91     .50     .50   at its host's own price .594, because of the cap
+    min(demand, cap)        8.16    3.00    1.41    1.00    3.00
+
+demand_of_hosts computes such a column. The search in solve.py tries prices until the last line is the budget: .203.
+fill_frequencies then finds the own prices of hosts at their caps and fills the last column.
+
 There is one set of passes for each objective, so that its arithmetic is compiled into the loops. Over a million pages
 a pass then takes as long as 6 passes of np.exp, and 13 if the loop asks which objective it is. Pages are read in place,
 in float32 or float64. Sums run over chunks: this keeps rounding small, and the pages of a chunk in the cache.
@@ -16,12 +29,14 @@ from numpy.typing import NDArray
 from recrawl.model.allocation.objectives import Floats, Objective, Scalar
 from recrawl.model.compiled import compiled
 
-TOLERANCE = 1e-12  # a price is found when the fetches it buys differ from the wanted fetches by at most this share
-WIDTH = 1e-10  # …or when one price buys too much and another, higher by this share, too little
+# A price is found if the fetches that it buys differ from the wanted fetches by at most the share TOLERANCE. A bracket
+# is found if one price buys too much, and another price that is higher by at most the share WIDTH buys too little.
+TOLERANCE, WIDTH = 1e-12, 1e-10
 _CHUNK = 4096
 
-vector = partial(compiled, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
-steady = partial(compiled, fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
+# Sums that the compiler may reorder, to add in vector lanes.
+compiled_reordering = partial(compiled, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
+compiled_in_order = partial(compiled, fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
 
 
 class LimitedPages(NamedTuple):
@@ -52,17 +67,18 @@ class Passes:
     demand_for_nothing: Scalar
     top_price_of_hosts: Scalar
     first_price: Scalar
-    settle: Scalar
+    fill_frequencies: Scalar
 
 
-@steady()
+@compiled_in_order()
 def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type: ignore[no-untyped-def]
     """The next value to try between low and high, and the size of the step in ln. The result falls as the value rises.
     Example: demand falls as the price rises.
 
     It is Newton's step on ln result over ln tried, if the step is at most half of the last step; otherwise the middle
-    of the bracket. `slope` is −d result / d ln tried. Demand jumps where the price reaches a page's weight (in floating
-    point by a fortieth of its rate). So a tiny step is made a little longer, to end on the other side of the jump.
+    of the bracket. `slope` is −d result / d ln tried. Demand jumps if the price reaches a page's weight: just below it
+    u is about 40, because 1 − φ(40) is about the smallest step of doubles near 1. So the frequency falls from rate/40
+    to 0. A tiny step is made a little longer, to end on the other side of such a jump.
     """
     step = math.inf
     if slope > 0.0 and result > 0.0 and wanted > 0.0:
@@ -82,9 +98,9 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
 @cache
 def passes_for(objective: Objective) -> Passes:
     weight_of, share_at, slope_at = objective.weight_of, objective.share_at, objective.slope_at
-    worth_of = objective.worth_of
+    utility_and_marginal = objective.utility_and_marginal
 
-    @vector(objective.name)
+    @compiled_reordering(objective.name)
     def demand_of_chunk(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
         demand = 0.0
         slope = 0.0
@@ -97,7 +113,7 @@ def passes_for(objective: Objective) -> Passes:
             slope += r * slope_at(price, weight, share) if floor < frequency < ceiling else 0.0
         return demand, slope
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def demand_of(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
         """Fetches per day of one host's pages at a price above 0, and by how much they fall with ln price."""
         demand = 0.0
@@ -108,7 +124,7 @@ def passes_for(objective: Objective) -> Passes:
             slope += part_slope
         return demand, slope
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def demand_of_hosts(pages, price, at_higher_price, demand):  # type: ignore[no-untyped-def]
         """Fills the demand of each host. Returns the sum of all demands within the caps, and its slope over ln price.
 
@@ -130,7 +146,7 @@ def passes_for(objective: Objective) -> Passes:
                 total_slope += slope
         return total, total_slope
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def demand_for_nothing(pages):  # type: ignore[no-untyped-def]
         """The fetches that each host's pages would take if fetches cost nothing."""
         value, rate, starts, _, floor, ceiling = pages
@@ -145,17 +161,17 @@ def passes_for(objective: Objective) -> Passes:
             demand[host] = content * floor[host] + (wanting * ceiling if wanting else 0.0)
         return demand
 
-    @vector(objective.name)
+    @compiled_reordering(objective.name)
     def top_price(value, rate, start, stop, floor):  # type: ignore[no-untyped-def]
         """The lowest price at which none of these pages is fetched more than its floor says."""
         most = np.int64(0)  # as bits: see certify_chunk
         for i in range(start, stop):
-            _, marginal = worth_of(floor, np.float64(value[i]), np.float64(rate[i]))
+            _, marginal = utility_and_marginal(floor, np.float64(value[i]), np.float64(rate[i]))
             most = max(most, np.float64(marginal).view(np.int64))
         # A little higher, because a price that was rounded down would still buy fetches.
         return np.int64(most).view(np.float64) * (1.0 + 1e-15)
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def top_price_of_hosts(pages):  # type: ignore[no-untyped-def]
         """The highest top_price of all hosts that are open."""
         value, rate, starts, cap, floor, _ = pages
@@ -165,7 +181,7 @@ def passes_for(objective: Objective) -> Passes:
                 top = max(top, top_price(value, rate, starts[host], starts[host + 1], floor[host]))
         return top
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def first_price(value, rate, wanted):  # type: ignore[no-untyped-def]
         """A price to begin with. It is about right if there are many fetches: every G is then near a power of the
         price."""
@@ -175,7 +191,7 @@ def passes_for(objective: Objective) -> Passes:
             root += r * math.sqrt(weight_of(np.float64(value[i]), r)) / wanted
         return min(max(root * root, 1e-290), 1e290)
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def price_of_host(value, rate, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
         """Two prices and the demand of the host's pages at each: at least `wanted` at the first, at most at the second.
 
@@ -202,21 +218,21 @@ def passes_for(objective: Objective) -> Passes:
             tries += 1
         return low, demand_at_low, high, demand_at_high
 
-    @vector(objective.name)
+    @compiled_reordering(objective.name)
     def buy_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         for i in range(value.size):
             r = np.float64(rate[i])
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
             frequency[i] = min(ceiling, max(floor, bought))
 
-    @steady(objective.name)
+    @compiled_in_order(objective.name)
     def take_chunk(value, rate, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies at price 0."""
         for i in range(value.size):
             wanting = weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
             frequency[i] = ceiling if wanting else floor
 
-    @vector(objective.name)
+    @compiled_reordering(objective.name)
     def blend_chunk(value, rate, share, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Mixes the frequencies: `share` of the frequency at another price, and the rest of the present frequency."""
         for i in range(value.size):
@@ -224,7 +240,7 @@ def passes_for(objective: Objective) -> Passes:
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
             frequency[i] = share * min(ceiling, max(floor, bought)) + (1.0 - share) * frequency[i]
 
-    @vector(objective.name)
+    @compiled_reordering(objective.name)
     def certify_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Returns fetches, utility, utility minus cost, the least marginal utility of pages above the floor, and the
         most of pages below the ceiling.
@@ -240,16 +256,16 @@ def passes_for(objective: Objective) -> Passes:
         most = np.int64(0)
         for i in range(value.size):
             f = frequency[i]
-            worth, marginal = worth_of(f, np.float64(value[i]), np.float64(rate[i]))
+            earned, marginal = utility_and_marginal(f, np.float64(value[i]), np.float64(rate[i]))
             spent += f
-            utility += worth
-            net += worth - (price * f if f > 0.0 else 0.0)
+            utility += earned
+            net += earned - (price * f if f > 0.0 else 0.0)
             least = min(least, np.float64(marginal if f > floor else math.inf).view(np.int64))
             most = max(most, np.float64(marginal if f < ceiling else 0.0).view(np.int64))
         return spent, utility, net, np.int64(least).view(np.float64), np.int64(most).view(np.float64)
 
-    @steady(objective.name)
-    def settle_host(value, rate, low, high, share_at_low, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+    @compiled_in_order(objective.name)
+    def fill_host(value, rate, low, high, share_at_low, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies of one host: `share_at_low` of the frequency at the lower price, and the rest of the
         frequency at the higher price.
 
@@ -287,10 +303,10 @@ def passes_for(objective: Objective) -> Passes:
             spread = max(0.0, most / high - 1.0, 1.0 - least / high if least < math.inf else 0.0)
         return spent, utility, shortfall, spread
 
-    @steady(objective.name)
-    def settle(pages, bracket, frequency):  # type: ignore[no-untyped-def]
+    @compiled_in_order(objective.name)
+    def fill_frequencies(pages, bracket, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies. Returns for each host: price, fetches, utility, `shortfall` and spread of marginal
-        utilities (see settle_host)."""
+        utilities (see fill_host)."""
         cap, ceiling = pages.cap, pages.ceiling
         low, at_low, high, at_high, share_at_low = bracket
         figures = np.zeros((5, cap.size))
@@ -307,9 +323,9 @@ def passes_for(objective: Objective) -> Passes:
                 wanted = share_at_low * min(cap[host], at_lower) + (1.0 - share_at_low) * at_upper
             share_at_lower = (wanted - at_upper) / (at_lower - at_upper) if at_lower > at_upper else 1.0
             figures[0, host] = upper
-            figures[1:, host] = settle_host(
+            figures[1:, host] = fill_host(
                 value, rate, lower, upper, share_at_lower, floor, ceiling, frequency[start:stop]
             )
         return figures
 
-    return Passes(demand_of_hosts, demand_for_nothing, top_price_of_hosts, first_price, settle)
+    return Passes(demand_of_hosts, demand_for_nothing, top_price_of_hosts, first_price, fill_frequencies)

@@ -90,7 +90,7 @@ def allocate(
 ) -> Allocation:
     """The best allocation. The price of a similar problem, such as yesterday's, saves some of the search."""
     problem = _Problem(web, budget, objective_named(objective), limits)
-    return problem.settled(problem.search(last_price))
+    return problem.allocation(problem.search(last_price))
 
 
 def unconstrained(
@@ -106,12 +106,12 @@ def unconstrained(
 
 
 @dataclass(frozen=True, eq=False)
-class OfHosts:
+class HostTotals:
     spent: Floats  # fetches per day
     utility: Floats
 
 
-def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> OfHosts:
+def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> HostTotals:
     """The fetches that hosts would take at the price and with the floors of an allocation, and their utility."""
     passes, price = passes_for(objective_named(objective)), allocation.price
     pages = LimitedPages(web.value, web.rate, web.starts, web.cap, allocation.host_floor, limits.ceiling)
@@ -120,8 +120,8 @@ def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -
     else:
         demand = np.empty(len(web.cap))
         passes.demand_of_hosts(pages, price, np.zeros(len(web.cap)), demand)
-    _, spent, utility, _, _ = passes.settle(pages, _at(price, demand), np.empty(len(web.value)))
-    return OfHosts(spent, utility)
+    _, spent, utility, _, _ = passes.fill_frequencies(pages, _at(price, demand), np.empty(len(web.value)))
+    return HostTotals(spent, utility)
 
 
 def _at(price: float, demand: Floats) -> Bracket:
@@ -170,18 +170,18 @@ class _Problem:
             tries += 1
         return Bracket(low, at_low, high, at_high, (budget - bought_at_high) / (bought_at_low - bought_at_high))
 
-    def settled(self, found: Bracket) -> Allocation:
+    def allocation(self, found: Bracket) -> Allocation:
         web, price = self.web, found.high
         frequency = np.empty(len(web.value))
-        host_price, spent, utility, slack, spread = self.passes.settle(self.pages, found, frequency)
+        host_price, spent, utility, shortfall, spread = self.passes.fill_frequencies(self.pages, found, frequency)
         capped = host_price > price
-        # The bound is utility plus the cost of the fetches that were not bought. The rest of the budget counts at its
-        # price, and the rest of a cap at the difference between the host's price and that price. Only these small
-        # terms are added, so that the rounding of the large sums does not matter.
+        # The gap between utility and its bound has three parts: the shortfall of each host (see fill_host), the unused
+        # slots of capped hosts times the difference of the two prices, and the unused budget times its price. They are
+        # summed without the utility itself, whose rounding error is larger than the gap.
         dear = capped & (web.cap > 0)
-        slack[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
-        of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
-        beyond = float(slack.sum() + of_budget)
+        shortfall[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
+        unused = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
+        gap = float(shortfall.sum() + unused)
         floors_of_open = self.floor[(web.pages > 0) & (web.cap > 0)]
         least_floor = float(floors_of_open.min()) if floors_of_open.size else 0.0
         return Allocation(
@@ -193,8 +193,8 @@ class _Problem:
             frequency=frequency,
             spent=float(spent.sum()),
             utility=float(utility.sum()),
-            bound=float(utility.sum()) + beyond,
-            duality_gap=abs(beyond) / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
+            bound=float(utility.sum()) + gap,
+            duality_gap=abs(gap) / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
             residual=_residual(web.cap, spent, self.spendable),
             spread=float(spread.max(initial=0.0)),
             floor_interval=1 / least_floor if least_floor > 0 else math.nan,

@@ -11,10 +11,10 @@ import numpy as np
 
 from recrawl.model.allocation.solve import Allocation, allocate
 from recrawl.model.policies.outlook import as_hosts_can
-from recrawl.model.policies.policy import Question, worth_of
+from recrawl.model.policies.policy import Question, with_utility_of
 
 
 def answer(asked: Question) -> Allocation:
     open_hosts = replace(asked.web, cap=np.where(asked.web.cap > 0, np.inf, 0.0))
     found = allocate(open_hosts, asked.budget, asked.objective, asked.limits, asked.last_price)
-    return worth_of(asked, found, as_hosts_can(asked.web, found.frequency))
+    return with_utility_of(asked, found, as_hosts_can(asked.web, found.frequency))

@@ -34,7 +34,7 @@ def as_hosts_can(web: Web, frequency: Floats) -> Floats:
 
 def outlook(value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], frequency: Floats) -> Outlook:
     values, rates = value.astype(np.float64), rate.astype(np.float64)
-    changes, worth = float(rates.sum()), float(values.sum()) or 1.0
+    changes, total_value = float(rates.sum()), float(values.sum()) or 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = rates / frequency  # changes between two visits
         seen = np.where(frequency > 0, frequency * -np.expm1(-expected), 0.0)
@@ -46,9 +46,9 @@ def outlook(value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], f
         age = np.where(rates > 0, np.where(frequency > 0, since, math.inf), 0.0)
         delay = np.where(rates > 0, rates / (2 * frequency), 0.0)
     return Outlook(
-        fresh=float((values * fresh).sum()) / worth,
+        fresh=float((values * fresh).sum()) / total_value,
         changes_seen=float(seen.sum()),
         delay_days=float(delay.sum()) / changes if changes else 0.0,
-        age_days=float(np.where(values > 0, values * age, 0.0).sum()) / worth,
+        age_days=float(np.where(values > 0, values * age, 0.0).sum()) / total_value,
         fetches=float(frequency.sum()),
     )

@@ -37,11 +37,11 @@ class Policy:
 def without_price(asked: Question, found: Allocation) -> Allocation:
     """The answer with an infinite price: pages keep the frequencies found, also after more is learned about them."""
     hosts = len(asked.web.cap)
-    kept = replace(found, price=math.inf, host_price=np.full(hosts, math.inf), capped=np.zeros(hosts, bool))
-    return worth_of(asked, kept, found.frequency)
+    unpriced = replace(found, price=math.inf, host_price=np.full(hosts, math.inf), capped=np.zeros(hosts, bool))
+    return with_utility_of(asked, unpriced, found.frequency)
 
 
-def worth_of(asked: Question, found: Allocation, frequency: Floats) -> Allocation:
+def with_utility_of(asked: Question, found: Allocation, frequency: Floats) -> Allocation:
     """The answer with the utility and the fetches of `frequency`: the frequencies that pages will really have."""
     of_page = objective_named(asked.objective).utility(frequency, asked.web.value, asked.web.rate)
     return replace(found, utility=float(of_page.sum()), spent=float(frequency.sum()))

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from recrawl.model.allocation.objectives import PROPORTIONAL
 from recrawl.model.allocation.solve import Allocation, allocate
-from recrawl.model.policies.policy import Question, worth_of
+from recrawl.model.policies.policy import Question, with_utility_of
 
 
 def answer(asked: Question) -> Allocation:
     no_floors = replace(asked.limits, exploration=0.0, longest_interval=float("inf"))
     found = allocate(asked.web, asked.budget, PROPORTIONAL.name, no_floors, asked.last_price)
-    return worth_of(asked, found, found.frequency)
+    return with_utility_of(asked, found, found.frequency)
