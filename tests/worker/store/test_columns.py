@@ -13,7 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from recrawl import store
-from recrawl.store.columns import Columns
+from recrawl.store.columns import Columns, message_of
 
 KEPT_ALIVE = ("SO_KEEPALIVE", "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
 
@@ -77,3 +77,15 @@ def test_nobody_waits_for_ever_for_a_server_that_went_away(by_tcp: tuple[str, in
     for way in ways:
         with way(url):
             assert options(port) == [1, 10, 5, 3, 30_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[libpq] ERROR:  no such table\nLINE 1: select", "no such table"),
+        ("[libpq] ERROR: ", "[libpq] ERROR:"),
+        ("", "Exception"),
+    ],
+)
+def test_an_error_without_a_message_is_still_an_error(text: str, message: str) -> None:
+    assert message_of(Exception(text)) == message

@@ -41,10 +41,11 @@ class Health:
         # As the database says. None = unknown: an earlier worker may have stored a failure.
         self.stored: bool | None = None
 
-    def note(self, error: psycopg.Error | None = None) -> None:
+    def note(self, error: Exception | None = None) -> None:
         """Call this after each run, with the error if it failed."""
         if error and self.works:
-            log.warning("%s fails, trying again: %s", self.job, first_line(error))
+            unexpected = None if isinstance(error, psycopg.Error) else error  # its traceback is logged
+            log.warning("%s fails, trying again: %s", self.job, first_line(error), exc_info=unexpected)
         elif not error and not self.works:
             log.info("%s works again", self.job)
         self.works = error is None
@@ -112,8 +113,9 @@ class IntervalRunner:
             return
         try:
             self.job.run()
-        except psycopg.Error as error:
-            if not self.is_stopped and not store.is_away(error):  # upkeep logs that the database is away
+        except Exception as error:
+            is_away = isinstance(error, psycopg.Error) and store.is_away(error)  # upkeep logs this
+            if not self.is_stopped and not is_away:
                 self.health.note(error)
         else:
             self.health.note()
@@ -249,7 +251,7 @@ def _interrupt(process: "subprocess.Popen[str]") -> None:
         time.sleep(INTERRUPT_EVERY)
 
 
-def first_line(error: psycopg.Error) -> str:
+def first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

@@ -35,9 +35,9 @@ BATCH_BYTES = 1 << 20
 
 @lru_cache(maxsize=1)
 def _database(url: str) -> Any:
-    """The types of a database, as the driver keeps them. This is no connection. To read them takes 32 ms of CPU, more
-    than most queries of jobs take, so they are kept for the next connection. Later types do not matter: the columns
-    have types of PostgreSQL itself."""
+    """ADBC's database object. It holds the types of the database, and no connection. To read the types takes 32 ms of
+    CPU, more than most queries of jobs take, so they are kept for the next connection. Later types do not matter: the
+    columns have types of PostgreSQL itself."""
     import adbc_driver_postgresql
 
     with psycopg.connect(url) as connection:
@@ -112,7 +112,7 @@ class Columns:
             cursor.adbc_statement.set_options(**self._batches)
             cursor.execute(statement)
         except self._error as error:
-            message = str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()
+            message = message_of(error)
             # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt. A
             # timeout has the same error code, so the text decides. On a server with messages in another language
             # the run counts as failed. After pg_cancel_backend() it counts as stopped.
@@ -121,6 +121,12 @@ class Columns:
             if error.sqlstate == psycopg.errors.InsufficientPrivilege.sqlstate:
                 raise psycopg.errors.InsufficientPrivilege(message) from None
             raise psycopg.DatabaseError(message) from None
+
+
+def message_of(error: Exception) -> str:
+    """The first line of the server's message, without its severity."""
+    text = str(error)
+    return (text.rpartition("ERROR: ")[2].strip() or text.strip() or type(error).__name__).splitlines()[0].strip()
 
 
 def _parts(kind: str, child: Any) -> "list[NDArray[Any]]":
