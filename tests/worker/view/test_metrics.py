@@ -1,5 +1,7 @@
 """The numbers in a scrape, also while the database is slow or away."""
 
+import http.client
+import logging
 import os
 import re
 import socket
@@ -282,6 +284,24 @@ def test_it_serves_metrics_and_nothing_else(url: str) -> None:
             assert urllib.request.urlopen(asked, timeout=20).status == 200
     with pytest.raises(OSError, match=r"refused|reset"):  # somebody else may have the port by now
         text(port)
+
+
+def test_an_error_in_a_scrape_is_one_line_of_the_log(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    raised: list[Exception] = [KeyError("pages"), ConnectionResetError()]
+
+    def fail(_: object) -> None:
+        raise raised[0]
+
+    with metrics.served(url, LOOPBACK, 0) as port, caplog.at_level(logging.WARNING):
+        scrape(port)
+        monkeypatch.setattr(metrics, "metrics", fail)
+        while raised:
+            with pytest.raises(http.client.RemoteDisconnected):
+                text(port)
+            del raised[0]
+    assert [record.getMessage() for record in caplog.records] == ["cannot answer 127.0.0.1: KeyError('pages')"]
 
 
 def test_the_worker_says_where_it_serves_them_on_a_free_port(url: str) -> None:

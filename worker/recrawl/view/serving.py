@@ -1,8 +1,12 @@
-"""An HTTP server with one thread per connection and a maximum number of connections: for few clients, never hanging."""
+"""An HTTP server for few clients. Each connection has a thread, and the number of connections is limited."""
 
+import logging
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 # A page from elsewhere whose name leads here (DNS rebinding) has another name than these.
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -17,7 +21,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Where too many are open, the next is closed at once."""
+        """Accepts at most `most` connections. A further one is closed."""
         if not self.room.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -34,4 +38,7 @@ class Server(ThreadingHTTPServer):
             self.room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is nobody's trouble."""
+        """Logs what a handler raised in one line. A client that went away is no error."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):
+            log.error("cannot answer %s: %s", client_address[0], " ".join(repr(error).split()))
