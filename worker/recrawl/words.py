@@ -1,4 +1,5 @@
-"""Numbers and times in words: every screen, message and log line writes them with these functions. Pure.
+"""Numbers and times in words: every screen, message and log line writes them with these functions. They read nothing
+but the time zone of this machine.
 
 sql/words/spoken.sql writes the same for explain_page, and a test compares the two. An unknown figure is a dash. One
 space stands between a number and its unit.
@@ -117,8 +118,9 @@ def when(at: datetime, as_of: datetime) -> str:
         return "now"
     if at - as_of < timedelta(minutes=2):
         return f"in {lasting(at - as_of)}"
-    said = clock(at, as_of.astimezone(HERE))
-    return f"at {said}" if said[0].isdecimal() and ":" in said[:3] else said
+    now = as_of.astimezone(HERE)
+    is_today = at - as_of < timedelta(days=1) and at.astimezone(HERE).date() == now.date()
+    return f"at {clock(at, now)}" if is_today else clock(at, now)
 
 
 def clock(at: datetime | None, now: datetime) -> str:
@@ -178,3 +180,8 @@ def literal(text: str) -> str:
 def interval(time: timedelta) -> str:
     """A length of time in SQL, to be copied."""
     return f"'{time.total_seconds():g} seconds'"
+
+
+def in_url(host: str) -> str:
+    """A host in a URL, where an IPv6 address has brackets."""
+    return f"[{host}]" if ":" in host else host

@@ -16,7 +16,11 @@ def test_doctor_names_an_interval_job_that_fails_with_any_error(
     crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = IntervalRunner(JobEntry("vitals", "", timedelta(minutes=1)), url)
-    monkeypatch.setattr(Vitals, "run", lambda self: {}["missing"])
+
+    def fail(_: Vitals) -> None:
+        raise KeyError("missing")
+
+    monkeypatch.setattr(Vitals, "run", fail)
     runner()
     (check,) = [check for check in checks(facts.read(crawl.connection, False)) if check.code == "job_failing"]
     assert check.headline == "The job vitals failed."

@@ -1,6 +1,8 @@
 """`recrawl urlfrontier`: what it says when it cannot serve."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +37,14 @@ def test_a_port_that_is_taken_is_refused(url: str, tmp_path: Path) -> None:
     said = refusal(url, "--listen", f"127.0.0.1:{first.port}")
     assert said.endswith(f"cannot listen on 127.0.0.1:{first.port}: it is taken, or no address of this machine")
     first.stop()
+
+
+def test_an_ipv6_address_is_told_in_brackets(url: str) -> None:
+    there = ["urlfrontier", "--listen", "[::1]:0"]
+    with command.Running("recrawl", *there, environment=os.environ | {"DATABASE_URL": url}) as server:
+        assert re.search(r"server is at \[::1\]:\d+;", server.stdout.readline())
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=60) == 0
 
 
 def test_a_database_that_is_no_crawl_is_refused(new_database: Callable[..., str]) -> None:

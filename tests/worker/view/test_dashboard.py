@@ -156,6 +156,11 @@ def test_the_address_that_it_announces_is_one_of_its_names(url: str) -> None:
         server.shutdown()
 
 
+def test_an_ipv6_address_is_announced_in_brackets(url: str) -> None:
+    with Dashboard(url, ("::1", 0), (), lambda: None) as server:
+        assert server.address == f"http://[::1]:{server.server_port}/"
+
+
 def test_other_names_must_be_given(url: str) -> None:
     with serving(url, "crawl.test", "crawl.test:444") as server:
         for host in ("crawl.test", "crawl.test:444", f"crawl.test:{server.server_port}"):
@@ -164,16 +169,15 @@ def test_other_names_must_be_given(url: str) -> None:
 
 
 def test_it_listens_elsewhere_only_when_that_is_asked_for() -> None:
-    assert listening("127.0.0.1:8035", ()) == ("127.0.0.1", 8035)
-    assert listening("localhost:0", ()) == ("127.0.0.1", 0)
-    assert listening("[::1]:8035", ()) == ("::1", 8035)
-    assert listening("0.0.0.0:80", ("crawl.test",)) == ("0.0.0.0", 80)
-    for address in ("0.0.0.0:80", "192.0.2.1:80", "[::]:80"):
+    assert listening(("127.0.0.1", 8035), ()) == ("127.0.0.1", 8035)
+    assert listening(("localhost", 0), ()) == ("127.0.0.1", 0)
+    assert listening(("::1", 8035), ()) == ("::1", 8035)
+    assert listening(("0.0.0.0", 80), ("crawl.test",)) == ("0.0.0.0", 80)
+    for host in ("0.0.0.0", "192.0.2.1", "::"):
         with pytest.raises(ValueError, match=r"no login.*--name HOST"):
-            listening(address, ())
-    for address in ("8035", ":8035", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:70000", "example.com:80"):
-        with pytest.raises(ValueError, match="--listen must"):
-            listening(address, ())
+            listening((host, 80), ())
+    with pytest.raises(ValueError, match="--listen must"):
+        listening(("example.com", 80), ())
 
 
 # -- what it bears --

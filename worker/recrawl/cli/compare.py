@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
+from recrawl.cli.common import example
 from recrawl.cli.database import database
-from recrawl.cli.example import example
 from recrawl.words import count, percent
 
 if TYPE_CHECKING:

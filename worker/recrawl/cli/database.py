@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from recrawl.cli.example import example
+from recrawl.cli.common import example
 
 EPILOG = example(
     "recrawl up",

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from recrawl.cli import show
+from recrawl.cli.common import example
 from recrawl.cli.database import PATIENCE, database
-from recrawl.cli.example import example
 
 WIDTH = 80  # columns
 NO_PAGE = 4  # the exit code if there is no such page

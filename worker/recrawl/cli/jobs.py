@@ -5,9 +5,8 @@ import signal
 import click
 
 from recrawl.cli import show
+from recrawl.cli.common import example, mistyped
 from recrawl.cli.database import database
-from recrawl.cli.example import example
-from recrawl.cli.mistyped import mistyped
 from recrawl.jobs.registry import JOBS
 from recrawl.words import count, things
 

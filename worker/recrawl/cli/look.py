@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recrawl.cli import show
+from recrawl.cli.common import example
 from recrawl.cli.database import PATIENCE, database
-from recrawl.cli.example import example
 from recrawl.jobs.registry import JOBS
 
 if TYPE_CHECKING:

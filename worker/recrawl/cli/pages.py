@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import click
 
 from recrawl.cli import show
+from recrawl.cli.common import example
 from recrawl.cli.database import database
-from recrawl.cli.example import example
 from recrawl.words import count, things
 
 if TYPE_CHECKING:

@@ -7,35 +7,24 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
+from recrawl.cli.common import Address, address, example
 from recrawl.cli.database import database, given_url, lasting_database, without_password
-from recrawl.cli.example import example
+from recrawl.words import in_url
 
 if TYPE_CHECKING:
     from recrawl import store
-
-Address = tuple[str, int]
 
 NEXT = """Next, in another terminal:
   recrawl add https://example.com/
   recrawl look 5
   recrawl status
   recrawl top"""
-
-
-def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:
-    """HOST:PORT, or a port of this machine alone."""
-    if value is None:
-        return None
-    host, _, port = value.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{value!r} is not like 127.0.0.1:9888")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 metrics_option = click.option(
@@ -157,7 +146,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None) -> None
         if others := store.verbs.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
-    with served(url, metrics):
+    with served(url, metrics) if metrics else nullcontext():
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         clock.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
     click.echo(
@@ -179,14 +168,9 @@ def refuse_another_version(connection: "store.Connection") -> None:
 
 
 @contextmanager
-def served(url: str, address: Address | None) -> Iterator[None]:
-    """Serves metrics if there is an address for them."""
-    if address is None:
-        yield
-        return
+def served(url: str, address: Address) -> Iterator[None]:
     from recrawl.view import metrics
 
-    host, _ = address
     with metrics.served(url, *address) as port:
-        click.echo(f"The metrics for Prometheus are at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+        click.echo(f"The metrics for Prometheus are at http://{in_url(address[0])}:{port}/metrics")
         yield

@@ -5,9 +5,9 @@ import signal
 
 import click
 
+from recrawl.cli.common import Address, address, example
 from recrawl.cli.database import lasting_database
-from recrawl.cli.example import example
-from recrawl.cli.server import Address, address
+from recrawl.words import in_url
 
 GRACE = 5.0  # seconds for calls in progress
 
@@ -68,7 +68,7 @@ async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
     host, port = listen
 
     def ready(bound: int) -> None:
-        click.echo(f"The URLFrontier server is at {host}:{bound}; Ctrl-C stops it.")
+        click.echo(f"The URLFrontier server is at {in_url(host)}:{bound}; Ctrl-C stops it.")
 
     server = await serve(crawls, host, port, client_sets_dates, ready)
     await stop.wait()

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
+from recrawl.cli.common import Address, address, example, mistyped
 from recrawl.cli.database import database, lasting_database
-from recrawl.cli.example import example
-from recrawl.cli.mistyped import mistyped
-from recrawl.words import size
+from recrawl.words import in_url, size
 
 
 def write(file: str) -> None:
@@ -61,6 +60,7 @@ def replace(file: Path, text: str) -> None:
     default="127.0.0.1:8035",
     show_default=True,
     metavar="ADDRESS:PORT",
+    callback=address,
     help="Address and port to listen on. Port 0 takes any free port.",
 )
 @click.option(
@@ -72,7 +72,7 @@ def replace(file: Path, text: str) -> None:
     "if the address in the browser shows another port than --listen. Required if other machines can reach the address "
     "of --listen.",
 )
-def dashboard(file: str | None, listen: str, names: tuple[str, ...]) -> None:
+def dashboard(file: str | None, listen: Address, names: tuple[str, ...]) -> None:
     """Show the crawl live in a browser, until Ctrl-C.
 
     The dashboard says whether the crawl works and what to fix. It shows how many copies are up to date, how many
@@ -89,13 +89,15 @@ def dashboard(file: str | None, listen: str, names: tuple[str, ...]) -> None:
         write(file)
         return
     with mistyped():
-        address = listening(listen, names)
+        listen = listening(listen, names)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with lasting_database() as (url, restart):
         try:
-            server = Dashboard(url, address, names, restart)
+            server = Dashboard(url, listen, names, restart)
         except OSError as error:
-            raise click.ClickException(f"cannot listen on {listen}: {error.strerror or error}") from None
+            raise click.ClickException(
+                f"cannot listen on {in_url(listen[0])}:{listen[1]}: {error.strerror or error}"
+            ) from None
         with server:
             try:
                 with server.connect():

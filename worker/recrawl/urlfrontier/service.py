@@ -20,6 +20,7 @@ from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.crawls import DEFAULT, Crawls, UnknownCrawl
 from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
 from recrawl.urlfrontier.stream import PutStreams, Stream, Unreadable, readable
+from recrawl.words import in_url
 
 log = logging.getLogger("recrawl.urlfrontier")
 
@@ -245,7 +246,7 @@ async def serve(
     crawls: Crawls, host: str, port: int, client_sets_dates: bool, ready: Callable[[int], None]
 ) -> aio.Server:
     """Starts the server and calls `ready` with its port. Raises OSError if the port is taken."""
-    address = f"[{host}]" if ":" in host else host
+    address = in_url(host)
     server = aio.server(options=[("grpc.so_reuseport", 0)])
     try:
         bound = server.add_insecure_port(f"{address}:{port}")

@@ -23,7 +23,7 @@ from recrawl.view import find, overview
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Look
 from recrawl.view.serving import LOOPBACK, Server
-from recrawl.words import lasting
+from recrawl.words import in_url, lasting
 
 REFRESH_SECONDS = 5
 REMEMBERED_SECONDS = 2.0  # many windows cause one read
@@ -40,7 +40,7 @@ class Dashboard(Server):
         super().__init__(address, DashboardHandler, MOST_CONNECTIONS)
         self.url, self.restart = url, restart
         here = urlsplit(self.address).hostname or ""
-        ours = (*LOOPBACK, f"[{here}]" if ":" in here else here, *names)
+        ours = (*LOOPBACK, in_url(here), *names)
         bare = ours if self.server_port == 80 else names  # a browser leaves out port 80
         self.names = {f"{name}:{self.server_port}".lower() for name in ours} | {name.lower() for name in bare}
         self.reading = threading.Lock()
@@ -48,8 +48,7 @@ class Dashboard(Server):
 
     @property
     def address(self) -> str:
-        host = str(self.server_address[0])
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/"
+        return f"http://{in_url(str(self.server_address[0]))}:{self.server_port}/"
 
     def look(self) -> Look:
         with self.reading:
@@ -168,19 +167,17 @@ def trouble(headline: str, detail: str, live_seconds: float | None = REFRESH_SEC
 refusal = partial(trouble, live_seconds=None)
 
 
-def listening(listen: str, names: tuple[str, ...]) -> tuple[str, int]:
-    """The address and port. Outside of loopback anybody can read the crawl, so a --name must be given."""
-    host, _, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"--listen must be like 127.0.0.1:8035, got {listen!r}")
+def listening(address: tuple[str, int], names: tuple[str, ...]) -> tuple[str, int]:
+    """The address, if the server may listen on it. Outside of loopback anybody can read the crawl, so a --name must be
+    given."""
+    host, port = address
     try:
         is_loopback = host == "localhost" or ip_address(host).is_loopback
     except ValueError:
-        raise ValueError(f"--listen must begin with an address like 127.0.0.1 or localhost, got {listen!r}") from None
+        raise ValueError(f"--listen must begin with an address like 127.0.0.1 or localhost, got {host!r}") from None
     if not is_loopback and not names:
         raise ValueError(
             f"{host} is not loopback, and the dashboard has no login: everybody who reaches it can read the crawl. "
             "If you want that, give the host name that browsers use: --name HOST"
         )
-    return ("127.0.0.1" if host == "localhost" else host), int(port)
+    return ("127.0.0.1" if host == "localhost" else host), port

@@ -32,6 +32,7 @@ from prometheus_client.exposition import choose_encoder
 from recrawl import store
 from recrawl.view.figures import ALWAYS
 from recrawl.view.serving import LOOPBACK, Server
+from recrawl.words import in_url
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +163,7 @@ def served(url: str, host: str, port: int) -> Iterator[int]:
     try:
         server = Metrics(host, port, registry)
     except OSError as error:
-        raise OSError(f"metrics cannot be served on {host}:{port}: {error.strerror}") from None
+        raise OSError(f"metrics cannot be served on {in_url(host)}:{port}: {error.strerror}") from None
     looks.begin()  # counts from now on, not from the first scrape
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     try:
@@ -348,7 +349,7 @@ class Metrics(Server):
         ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         super().__init__((host, port), Handler, CLIENTS)
         address = str(self.server_address[0])
-        names = {name.lower() for name in (*LOOPBACK, host, f"[{host}]", address)}
+        names = {name.lower() for name in (*LOOPBACK, in_url(host), in_url(address))}
         self.names = names if ip_address(address).is_loopback else None  # None = all
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
-from recrawl.cli.example import example
+from recrawl.cli.common import example
 from recrawl.lab.commands.throwaway import throwaway_database
 from recrawl.words import count, percent
 

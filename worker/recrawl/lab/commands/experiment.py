@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
-from recrawl.cli.example import example
-from recrawl.cli.mistyped import mistyped
+from recrawl.cli.common import example, mistyped
 from recrawl.words import measured, percent
 
 if TYPE_CHECKING:

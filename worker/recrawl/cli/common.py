@@ -1,0 +1,34 @@
+"""What several commands share: the example in their help, errors in arguments, and addresses to listen on."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+Address = tuple[str, int]
+
+
+def example(*commands: str, notes: str = "") -> str:
+    """The end of a help text: some notes, then commands to copy. Click leaves these as they are because of the \\b."""
+    lines = "\n".join(f"  {command}" for command in commands)
+    return f"{notes}\n\n\b\nExample:\n{lines}"
+
+
+@contextmanager
+def mistyped() -> Iterator[None]:
+    """A ValueError in the block becomes a usage error: some arguments can only be checked by the called code."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error), click.get_current_context()) from None
+
+
+def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:
+    """HOST:PORT, or a port of this machine alone. An IPv6 address needs brackets: the end of ::1:80 may be a port."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(?:\[([^][]+)\]:|([^][:]*):)?([0-9]{1,5})", value)
+    if not found or int(found[3]) > 65535:
+        raise click.BadParameter(f"{value!r} is not like 127.0.0.1:9888 or [::1]:9888")
+    return found[1] or found[2] or "127.0.0.1", int(found[3])
