@@ -32,23 +32,22 @@ def transactions(connection: Connection, shape: type[Shape], longer_than: timede
         connection,
         shape,
         """
+        with holders as (
+            select l.pid, l.virtualtransaction
+            from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
+            where l.granted and l.database = (select oid from pg_database where datname = current_database())
+              and n.nspname = 'recrawl_internal' and c.relname = 'host'
+              and l.mode in ('RowShareLock', 'RowExclusiveLock')
+        )
         select a.pid, a.usename::text as login, a.application_name as program, a.state,
                clock_timestamp() - a.xact_start as age, null as gid,
-               exists (select from pg_locks l join pg_class c on c.oid = l.relation
-                       join pg_namespace n on n.oid = c.relnamespace
-                       where l.pid = a.pid and l.database = a.datid and l.granted
-                         and n.nspname = 'recrawl_internal' and c.relname = 'host'
-                         and l.mode in ('RowShareLock', 'RowExclusiveLock')) as holds_hosts
+               exists (select from holders h where h.pid = a.pid) as holds_hosts
         from pg_stat_activity a
         where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
           and a.xact_start < clock_timestamp() - %(longer)s::interval
         union all
         select null, p.owner::text, null, 'prepared', clock_timestamp() - p.prepared, p.gid,
-               exists (select from pg_locks l join pg_class c on c.oid = l.relation
-                       join pg_namespace n on n.oid = c.relnamespace
-                       where l.virtualtransaction = '-1/' || p.transaction and l.granted
-                         and n.nspname = 'recrawl_internal' and c.relname = 'host'
-                         and l.mode in ('RowShareLock', 'RowExclusiveLock'))
+               exists (select from holders h where h.virtualtransaction = '-1/' || p.transaction)
         from pg_prepared_xacts p
         where p.database = current_database() and p.prepared < clock_timestamp() - %(longer)s::interval
         order by age desc
