@@ -4,10 +4,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from recrawl.cli.common import example
+
+if TYPE_CHECKING:
+    from recrawl import store
 
 EPILOG = example(
     "recrawl up",
@@ -17,14 +21,23 @@ EPILOG = example(
     "PostgreSQL while the command runs. `recrawl up` creates it; RECRAWL_DATA_DIR is the folder of its data.",
 )
 
-PATIENCE = 10  # seconds to wait for a database that does not answer
+CONNECT_TIMEOUT = 10  # seconds
 
 
 @contextmanager
 def database(*, makes: bool = False) -> Iterator[str]:
-    """The URL of the migrated database: DATABASE_URL, otherwise the embedded one, which only some commands create."""
+    """The URL of the migrated database: DATABASE_URL, otherwise the embedded one. That is created only if `makes`."""
     with lasting_database(makes=makes) as (url, _):
         yield url
+
+
+@contextmanager
+def connected() -> "Iterator[store.Connection]":
+    """A connection to the database."""
+    from recrawl import store
+
+    with database() as url, store.connect(url, connect_timeout=CONNECT_TIMEOUT) as connection:
+        yield connection
 
 
 @contextmanager

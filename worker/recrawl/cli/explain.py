@@ -8,7 +8,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example
-from recrawl.cli.database import PATIENCE, database
+from recrawl.cli.database import connected
 
 WIDTH = 80  # columns
 NO_PAGE = 4  # the exit code if there is no such page
@@ -38,7 +38,7 @@ def explain(what: str, as_json: bool) -> None:
     """
     from recrawl import store
 
-    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+    with connected() as connection:
         rows = store.verbs.explain_page(connection, what)
     for row in rows:
         if as_json:

@@ -54,6 +54,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     """
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan
+    from recrawl.model.allocation.objectives import objective_named
 
     with database() as url:
         plan = Plan(url)
@@ -67,14 +68,15 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
                 wanted.append(plan.budget_for(freshness))
         points, capped_hosts = plan.curve(wanted), plan.capped_hosts(5)
         pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
+    is_share = objective_named(objective).is_share
     click.echo(f"{things(pages, 'page')}; the budget is {count(present)} fetches a day\n")
-    show.curve(points, present, objective)
+    show.curve(points, present, objective, is_share)
     for point in points:
         if point.not_kept:
             click.echo(f"\nAt {count(point.budget)} fetches a day {point.not_kept}.")
     if capped_hosts:
         click.echo("\nHosts where half the gap would gain most, at the present budget:\n")
-        show.capped_hosts(capped_hosts, objective)
+        show.capped_hosts(capped_hosts, objective, is_share)
     if png:
         with show.drawn("--png"):
             from recrawl.cli.figure import draw_budgets

@@ -17,7 +17,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example
-from recrawl.cli.database import database
+from recrawl.cli.database import connected, database
 from recrawl.words import count, things
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
     """
     from recrawl import store
 
-    with database() as url, store.connect(url) as connection:
+    with connected() as connection:
         pages = store.verbs.next_pages(connection, n, ahead, lease, per_host)
     show_pages(pages, as_json)
     if pages and not as_json:
@@ -221,7 +221,7 @@ def look(n: int, as_json: bool) -> None:
     """
     from recrawl import store
 
-    with database() as url, store.connect(url) as connection:
+    with connected() as connection:
         show_pages(store.verbs.coming(connection, n), as_json)
 
 
@@ -235,7 +235,7 @@ def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
     """
     from recrawl import store
 
-    with database() as url, store.connect(url) as connection:
+    with connected() as connection:
         released = store.verbs.release(connection, lease_id, page_ids or None)
     if not released:
         raise click.ClickException(

@@ -84,11 +84,8 @@ def iso(value: Any) -> str:
     return str(value.isoformat())
 
 
-def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
+def curve(points: "Sequence[Point]", present: float, objective: str, is_share: bool) -> None:
     """The table of `recrawl plan`: what each budget would bring."""
-    from recrawl.model.allocation.objectives import objective_named
-
-    is_share = objective_named(objective).is_share
     rows = [
         {
             "budget, fetches a day": count(point.budget),
@@ -106,10 +103,7 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
     table(rows, "")
 
 
-def capped_hosts(hosts: "Sequence[HostAtGap]", objective: str) -> None:
-    from recrawl.model.allocation.objectives import objective_named
-
-    is_share = objective_named(objective).is_share
+def capped_hosts(hosts: "Sequence[HostAtGap]", objective: str, is_share: bool) -> None:
     rows = [
         {
             "host": host.host,

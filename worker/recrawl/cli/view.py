@@ -8,15 +8,14 @@ from pathlib import Path
 import click
 
 from recrawl.cli.common import Address, address, example, mistyped
-from recrawl.cli.database import database, lasting_database
+from recrawl.cli.database import connected, lasting_database
 from recrawl.words import in_url, size
 
 
 def write(file: str) -> None:
-    from recrawl import store
     from recrawl.view import overview
 
-    with database() as url, store.connect(url) as connection:
+    with connected() as connection:
         html = overview.html(overview.read(connection))
     if file == "-":
         sys.stdout.buffer.write(html.encode())
