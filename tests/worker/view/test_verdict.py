@@ -454,8 +454,7 @@ def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
     ]
     assert_golden("jobs", "worker", screens.jobs(scheduled, runs, NOON, worker_is_running=True))
     assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_is_running=False))
-    past = [vars(run) for run in runs[2:3]]
-    assert_golden("jobs", "of_one", screens.runs("allocate", past))
+    assert_golden("jobs", "of_one", screens.runs("allocate", runs[2:3]))
 
 
 @pytest.mark.parametrize("code", ["gaps_set_pace", "standing_still", "empty", "nothing_due"])

@@ -12,7 +12,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example
-from recrawl.cli.database import PATIENCE, database
+from recrawl.cli.database import CONNECT_TIMEOUT, connected, database
 from recrawl.jobs.registry import JOBS
 
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the verdict and its figures.")
 def status(as_json: bool) -> None:
     """Show whether the crawl works, its most important figures, and what to fix."""
-    from recrawl import store
     from recrawl.view import figures, screens
     from recrawl.view.verdict import verdict
 
-    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+    with connected() as connection:
         found = figures.read(connection)
     said = verdict(found)
     if as_json:
@@ -63,7 +62,7 @@ def doctor(as_json: bool) -> None:
     from recrawl.view import facts, screens
     from recrawl.view.verdict import checks
 
-    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+    with database() as url, store.connect(url, connect_timeout=CONNECT_TIMEOUT) as connection:
         found = checks(facts.read(connection, embedded.is_ours(url)))
     if as_json:
         from dataclasses import asdict
@@ -87,16 +86,18 @@ def jobs(job: str | None, as_json: bool) -> None:
     from recrawl import store
     from recrawl.view import figures, screens
 
-    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+    with connected() as connection:
         if as_json or job:
-            runs = store.looks.past_runs(connection, job, 20)
+            runs = store.looks.past_runs(connection, figures.Run, job)
         else:
             now = store.looks.crawl_status(connection, figures.Now)
             last = store.looks.last_runs(connection, figures.LastRun, figures.ALWAYS)
             known = {each.job: each for each in store.looks.schedule(connection, figures.Schedule)}
     if as_json:
+        from dataclasses import asdict
+
         for run in runs:
-            click.echo(json.dumps(run, default=show.iso))
+            click.echo(json.dumps(asdict(run), default=show.iso))
     elif job:
         tell(screens.runs(job, runs))
     else:
@@ -112,14 +113,12 @@ def top() -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from recrawl import store
-
     console = Console(highlight=False)
     if console.is_dumb_terminal:
         raise click.ClickException("top needs a terminal that can move its cursor. Otherwise use: recrawl status")
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that the terminal is put back
         signal.signal(number, signal.default_int_handler)
-    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+    with connected() as connection:
         name = connection.info.dbname
         with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as pressed:
             while True:

@@ -81,13 +81,10 @@ def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> 
     )
 
 
-def past_runs(connection: Connection, job: str | None, n: int) -> list[dict[str, Any]]:
-    """The last runs, the newest first."""
-    query: LiteralString = (
-        "select job, started_at, seconds, ok, message from recrawl.job_run"
-        " where %s::text is null or job = %s order by started_at desc limit %s"
-    )
-    return rows(connection, query, job, job, n)
+def past_runs(connection: Connection, shape: type[Shape], job: str | None) -> list[Shape]:
+    """The last runs of one job or of all, the newest first."""
+    rest: LiteralString = "where %s::text is null or job = %s order by started_at desc limit 20"
+    return of_view(connection, shape, "job_run", rest, job, job)
 
 
 def shown_settings(connection: Connection) -> dict[str, str | None]:

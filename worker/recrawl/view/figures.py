@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from recrawl import store
 from recrawl.setup import project
+from recrawl.words import lasting
 
 ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: job_run keeps only their failures
 SHARES = {"freshness", "poisson_freshness"}  # objectives that are a share of the time
@@ -122,6 +123,15 @@ class Total:
         """The time that the counts cover, a day at most; None = nothing is known."""
         return None if self.since is None else min(DAY, max(now - self.since, MINUTE))
 
+    def is_whole(self, now: datetime) -> bool:
+        """Whether the counts cover a day. In a young crawl they cover less."""
+        lasts = self.lasts(now)
+        return lasts is None or lasts > 23 * HOUR
+
+    def covers(self, now: datetime) -> str:
+        """The time that the counts cover, in words."""
+        return "24 h" if self.is_whole(now) else lasting(self.lasts(now))
+
     def left(self, new_pages: float, now: datetime) -> timedelta | None:
         """The time that new pages last if as many are fetched as on this day. None = not known, or ten years."""
         lasts = self.lasts(now)
@@ -152,20 +162,29 @@ class LastAllocation:
 
 
 @dataclass(frozen=True)
-class LastRun:
-    """The last run of one job."""
+class Run:
+    """A run of a job."""
 
     job: str
     started_at: datetime
     seconds: float
     ok: bool | None  # None = it is running
     message: str | None
-    succeeded_at: datetime | None
-    failures: int  # since it last succeeded
 
     @property
-    def fared(self) -> str:
-        return fared(self.ok, self.message)
+    def result(self) -> str:
+        """In one word. A run that was told to stop has not failed."""
+        if self.ok is None:
+            return "running"
+        return "ran" if self.ok else "stopped" if self.message == "stopped" else "failed"
+
+
+@dataclass(frozen=True)
+class LastRun(Run):
+    """The last run of one job."""
+
+    succeeded_at: datetime | None
+    failures: int  # since it last succeeded
 
 
 @dataclass(frozen=True)
@@ -176,13 +195,6 @@ class Schedule:
     every: timedelta | None  # None = never by itself
     due_at: datetime | None  # None = it runs, or it never does
     running_since: datetime | None = None
-
-
-def fared(ok: bool | None, message: str | None) -> str:
-    """The result of a run in one word. A run that was told to stop has not failed."""
-    if ok is None:
-        return "running"
-    return "ran" if ok else "stopped" if message == "stopped" else "failed"
 
 
 @dataclass(frozen=True)

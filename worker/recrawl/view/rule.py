@@ -7,6 +7,7 @@ from typing import Literal
 from recrawl.view.facts import Facts
 
 Level = Literal["ok", "unseen", "warn", "trouble"]  # unseen = this login may not look
+MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Found:
     detail: str = ""
     level: Level | None = None
     fix: Fix | None = None
-    do: str | None = None  # replaces `do` of the fix, if a name of this crawl is in it
+    do: str | None = None  # a command with a name of this crawl; it replaces `do` of the fix
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Alert:
     says: str
     expr: str
     lasts: str  # how long the expression must hold, such as 15m
-    do: str | None = None  # as in Found
+    do: str | None = None  # a command with a label of the alert; it replaces `do` of the fix
 
 
 @dataclass(frozen=True)

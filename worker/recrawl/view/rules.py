@@ -371,7 +371,7 @@ def transaction_open(facts: Facts) -> Found | None:
     ),
 )
 def job_failing(facts: Facts) -> Found | None:
-    failed = [run for run in facts.figures.runs if run.fared == "failed" or (run.ok is False and run.failures)]
+    failed = [run for run in facts.figures.runs if run.result == "failed" or (run.ok is False and run.failures)]
     if not failed:
         return None
     run = max(failed, key=lambda run: run.failures)
@@ -480,7 +480,7 @@ def leases_end(facts: Facts) -> Found | None:
         return None
     return Found(
         f"{percent(day.expired / day.handed_out, 0)} of the pages that were handed out were never reported.",
-        f"{count(day.expired)} of {count(day.handed_out)} in {_day(facts)}.",
+        f"{count(day.expired)} of {count(day.handed_out)} in {day.covers(facts.figures.now.as_of)}.",
     )
 
 
@@ -535,7 +535,7 @@ def reports_rejected(facts: Facts) -> Found | None:
     )
     return Found(
         f"{percent(bad / reports, 0)} of the reports {why}.",
-        f"{count(bad)} of {count(reports)} in {_day(facts)}.",
+        f"{count(bad)} of {count(reports)} in {day.covers(facts.figures.now.as_of)}.",
         fix=LONGER_LEASE if bad == day.stale else None,
     )
 
@@ -565,7 +565,7 @@ def changes_not_reported(facts: Facts) -> Found | None:
         return None
     return Found(
         f"{percent(day.change_unknown / could, 0)} of the reports do not say whether the page changed.",
-        f"{count(day.change_unknown)} of {count(could)} in {_day(facts)}.",
+        f"{count(day.change_unknown)} of {count(could)} in {day.covers(facts.figures.now.as_of)}.",
     )
 
 
@@ -588,10 +588,12 @@ def changes_not_reported(facts: Facts) -> Found | None:
     in_status=False,
 )
 def revisits_skipped(facts: Facts) -> Found | None:
-    day = facts.figures.day
+    day, now = facts.figures.day, facts.figures.now.as_of
     if day.revisits < FEW or day.skipped <= SKIPPED * day.revisits:
         return None
-    return Found(f"{count(day.skipped)} revisits were skipped in {_day(facts)}, and {count(day.revisits)} were made.")
+    return Found(
+        f"{count(day.skipped)} revisits were skipped in {day.covers(now)}, and {count(day.revisits)} were made."
+    )
 
 
 @rule(
@@ -909,8 +911,3 @@ def _in_force(run: LastRun, as_of: datetime) -> str:
     if run.succeeded_at is None:
         return "It never succeeded."
     return f"Its result of {lasting(as_of - run.succeeded_at)} ago stays in force."
-
-
-def _day(facts: Facts) -> str:
-    """The time that the figures of the day cover. A young crawl has less than a day."""
-    return lasting(facts.figures.day.lasts(facts.figures.now.as_of) or timedelta(days=1))

@@ -7,22 +7,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from textwrap import wrap
-from typing import Any
 
-from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Now, Schedule, fared
-from recrawl.view.rule import Finding
+from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Now, Run, Schedule
+from recrawl.view.rule import MARKS, Finding
 from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
 
 WIDTH = 80
-MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
-OF_RUNS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
-# The rows below say the same as the detail of these.
-QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unused", "nothing_due"}
+RUN_MARKS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
+# Verdicts whose detail is not printed, because the rows below say the same.
+DETAIL_LEFT_OUT = {"gaps_set_pace", "budget_sets_pace", "budget_unused", "nothing_due"}
 
 
 def status(figures: Figures, said: Finding) -> list[str]:
     lines = _marked(MARKS[said.level], said.headline)
-    lines += ["", *_marked(" ", said.detail)] if said.code not in QUIETLY else []
+    lines += ["", *_marked(" ", said.detail)] if said.code not in DETAIL_LEFT_OUT else []
     if figures.database == "same" and figures.ever.has_pages:
         lines += ["", *_figures(figures)]
     for fix in said.fixes:
@@ -35,19 +33,18 @@ def status(figures: Figures, said: Finding) -> list[str]:
 
 def _figures(figures: Figures) -> Iterator[str]:
     now, day, minute = figures.now, figures.day, figures.minute
-    lasts = day.lasts(now.as_of)
     if day.fetches or now.fetches_per_second:
         of_budget = day.of_budget(figures.budget, now.as_of)
         spent = "" if of_budget is None else f" {bar(of_budget, 20)} {percent(of_budget, 0)} of budget"
         yield _row(
             "fetches",
             pace(now.fetches_per_second or 0),
-            f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}" if day.fetches else "",
+            f"{count(day.fetches)} in {day.covers(now.as_of)}{spent}" if day.fetches else "",
         )
     if minute.fresh is not None:
         yield _row("fresh", percent(minute.fresh), limits(minute) or "of the value of all pages, estimated")
     if day.revisits:
-        skipped = f"; {count(day.skipped)} skipped in {_lasting_day(lasts)}" if day.skipped >= 1 else ""
+        skipped = f"; {count(day.skipped)} skipped in {day.covers(now.as_of)}" if day.skipped >= 1 else ""
         yield _row("on time", percent(day.in_time), f"of revisits within 10 min{skipped}")
     parts = [f"{word} {count(pages)}" for word, pages in _waits_for(minute).items() if pages]
     more = f"waiting for: {', '.join(parts)}" if now.due and parts else ""
@@ -98,7 +95,7 @@ def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime
     for job in scheduled:
         run = last.get(job.job)
         every = f"every {lasting(job.every)}" if job.every else "by hand"
-        mark = OF_RUNS[run.fared] if run else "·"
+        mark = RUN_MARKS[run.result] if run else "·"
         comes = f"next {when(job.due_at, as_of)}" if job.due_at and worker_is_running else ""
         lines.append(f"{mark} {job.job:<10} {_ran(job.job, run, as_of):<38} {every:<12} {comes}".rstrip())
         if run and run.message and run.ok is not None:
@@ -108,16 +105,16 @@ def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime
     return [*lines, "", "Run a job now: recrawl run JOB"]
 
 
-def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
+def runs(name: str, past: Sequence[Run]) -> list[str]:
     """The runs of one job, the newest first."""
     if not past:
         return [f"{name} had no failure" if name in ALWAYS else f"{name} never ran: recrawl run {name}"]
     lines = []
     for run in past:
-        mark = OF_RUNS[fared(run["ok"], run["message"])]
-        at = moment(run["started_at"].astimezone(HERE))
-        lines.append(f"{mark} {at}  took {lasting(timedelta(seconds=run['seconds']))}")
-        lines += [f"    {line}" for line in wrap(run["message"] or "", WIDTH - 4)]
+        mark = RUN_MARKS[run.result]
+        at = moment(run.started_at.astimezone(HERE))
+        lines.append(f"{mark} {at}  took {lasting(timedelta(seconds=run.seconds))}")
+        lines += [f"    {line}" for line in wrap(run.message or "", WIDTH - 4)]
     return lines
 
 
@@ -131,8 +128,8 @@ def _ran(job: str, run: LastRun | None, as_of: datetime) -> str:
     if run.ok is None:
         return f"has run for {lasting(as_of - run.started_at)}"
     took = lasting(timedelta(seconds=run.seconds))
-    often = f" ({run.failures} in a row)" if run.failures > 1 and run.fared == "failed" else ""
-    return f"{run.fared} {lasting(as_of - run.started_at)} ago{often}, took {took}"
+    often = f" ({run.failures} in a row)" if run.failures > 1 and run.result == "failed" else ""
+    return f"{run.result} {lasting(as_of - run.started_at)} ago{often}, took {took}"
 
 
 def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
@@ -201,11 +198,6 @@ def _trend(name: str, numbers: Sequence[float], value: str, *parts: str) -> str:
 
 def _thousand(number: int) -> str:
     return "1,000+" if number >= 1000 else count(number)
-
-
-def _lasting_day(lasts: timedelta | None) -> str:
-    """The figures of a day cover less than a day in a young crawl."""
-    return "24 h" if lasts is None or lasts > timedelta(hours=23) else lasting(lasts)
 
 
 def _row(name: str, figure: str, more: str = "") -> str:

@@ -50,7 +50,7 @@ def jobs(look: Look) -> Html:
     runs = look.figures.runs
     rows = []
     for run in runs:
-        ended = ENDED.get(run.fared, run.fared), "worse" if run.fared == "failed" else None
+        ended = ENDED.get(run.result, run.result), "worse" if run.result == "failed" else None
         took = lasting(timedelta(seconds=run.seconds))
         when = clock(run.started_at, look.now)
         rows.append(row(run.job, (when, "when"), ended, (took, "right"), (run.message or "", "wide")))

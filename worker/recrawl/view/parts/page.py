@@ -13,11 +13,10 @@ from pathlib import Path
 from recrawl.view.figures import Figures
 from recrawl.view.history import History
 from recrawl.view.parts.html import Html, el
-from recrawl.view.rule import Finding, Fix
+from recrawl.view.rule import MARKS, Finding, Fix
 
 STYLE = Html((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
 SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
-MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕"}
 
 
 @dataclass(frozen=True)

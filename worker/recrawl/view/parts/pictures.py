@@ -1,7 +1,7 @@
 """The charts, and the figures that each is drawn from."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 from recrawl.view.figures import DAY, HOUR
 from recrawl.view.history import TEN_MINUTES, Span
@@ -17,7 +17,7 @@ def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta)
     """Until now, or until the end of the last step. In UTC, in which every day has 24 hours."""
     at = [span.at.astimezone(UTC) for span in spans]
     now = look.now.astimezone(UTC)
-    step_now = now - (now - datetime.min.replace(tzinfo=UTC)) % step
+    step_now = sentences.step_begin(now, step)
     return Plot(at, step, max(step_now, at[-1] + step) if at else step_now, longest, look.now.tzinfo)
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
 from recrawl.view.history import Span
 from recrawl.view.rules import MANY_FAIL
-from recrawl.words import clock, count, either, lasting, percent, points, signed, things
+from recrawl.words import clock, count, either, percent, points, signed, things
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
 ENOUGH = 20  # hours of a day: if fewer are known, days are not compared
@@ -78,14 +78,17 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
 
 
 def elapsed(day: Total, now: datetime) -> str:
-    """The time that the figures of a day cover, in words: less than a day in a young crawl."""
-    lasts = day.lasts(now)
-    return "24 hours" if lasts is None or lasts > 23 * HOUR else f"the first {lasting(lasts)}"
+    return "24 hours" if day.is_whole(now) else f"the first {day.covers(now)}"
+
+
+def step_begin(now: datetime, step: timedelta) -> datetime:
+    """The start of the present step."""
+    return now - (now - datetime.min.replace(tzinfo=UTC)) % step
 
 
 def whole(spans: Sequence[Span], now: datetime, last: timedelta, step: timedelta) -> list[Span]:
     """The whole spans of one step within `last` before the present step."""
-    end = now - (now - datetime.min.replace(tzinfo=UTC)) % step
+    end = step_begin(now, step)
     return [span for span in spans if end - last <= span.at < end]
 
 

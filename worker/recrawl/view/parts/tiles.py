@@ -1,6 +1,5 @@
 """The four figures that matter, each with the figure to compare it with."""
 
-from recrawl.view.figures import HOUR
 from recrawl.view.parts.charts import bar
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
@@ -41,8 +40,8 @@ def fetched_tile(look: Look) -> Html:
     last = look.figures.allocation
     planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that the gaps allow
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
-    if (lasts := day.lasts(look.now)) and lasts <= 23 * HOUR:
-        note += f" for the first {lasting(lasts)}"
+    if not day.is_whole(look.now):
+        note += f" for the first {day.covers(look.now)}"
     if planned < 0.99:
         note += f"; the gaps of the hosts allow {percent(planned, 0)}"
     meter = bar(share or 0, "changed", [(planned, "first")] if planned < 0.99 else [])
