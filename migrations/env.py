@@ -86,11 +86,11 @@ def online() -> None:
     engine = engine_for(database_url(), client_encoding="utf8", fallback_application_name="recrawl migrate")
     began, pause, told = time.monotonic(), 0.2, set[int]()
     while True:
-        is_long = time.monotonic() - began > waiting.PATIENCE
+        is_long = time.monotonic() - began > waiting.ASK_EVERY
         try:
             with (
                 engine.begin() as connection,
-                waiting.said(engine, connection, LOCK_PATIENCE / 2 if is_long else waiting.PATIENCE, told),
+                waiting.announced(engine, connection, LOCK_PATIENCE / 2 if is_long else waiting.ASK_EVERY, told),
             ):
                 migrate(connection)
                 return

@@ -1022,7 +1022,11 @@ def test_a_session_in_the_way_is_named_once_although_the_migration_goes_on_betwe
 ) -> None:
     """The migration gives up its locks after half a second of waiting, and begins again."""
     engine, told = migrate.engine(url), set[int]()
-    with psycopg.connect(url) as holder, engine.connect() as migration, waiting.said(engine, migration, 0.05, told):
+    with (
+        psycopg.connect(url) as holder,
+        engine.connect() as migration,
+        waiting.announced(engine, migration, 0.05, told),
+    ):
         holder.execute("lock table recrawl_internal.setting")
 
         def wait_for_the_lock() -> bool:

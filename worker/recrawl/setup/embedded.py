@@ -139,9 +139,8 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             with folder.opened(home / folder.GUARD) as guard:
                 if not folder.locks(guard, fcntl.LOCK_SH):
                     return url
-            folder.signal_server(
-                home, folder.FAST_SHUTDOWN
-            )  # a server without a guard is about to go, or would never go
+            # A server without a guard is about to go, or would never go.
+            folder.signal_server(home, folder.FAST_SHUTDOWN)
             answer = "its guard was killed"
         except psycopg.OperationalError as error:
             answer = " ".join(str(error).split())
@@ -177,9 +176,8 @@ def _leave(home: Path, users: IO[bytes]) -> None:
     fcntl.flock(users, fcntl.LOCK_UN)
     if _used_by_others(users):
         return
-    for _ in folder.patiently(
-        home, f"for PostgreSQL in {home} to stop"
-    ):  # no process can enter: this one has the folder.turn
+    # No other process can enter: this one has folder.turn().
+    for _ in folder.patiently(home, f"for PostgreSQL in {home} to stop"):
         with folder.opened(home / folder.ALIVE) as alive:
             if folder.locks(alive, fcntl.LOCK_EX):
                 break
@@ -192,8 +190,7 @@ def _used_by_others(users: IO[bytes]) -> bool:
     try:
         if folder.locks(users, fcntl.LOCK_EX):
             return False
-        return folder.locks(
-            users, fcntl.LOCK_SH
-        )  # if this fails too, the guard has the lock and is stopping the server
+        # If this fails too, the guard has the lock and is stopping the server.
+        return folder.locks(users, fcntl.LOCK_SH)
     finally:
         fcntl.flock(users, fcntl.LOCK_UN)

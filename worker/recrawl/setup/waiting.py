@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-PATIENCE = 2.0  # seconds of waiting that are not worth a word, and between two looks
+ASK_EVERY = 2.0  # seconds. A shorter wait is not announced
 
 # A prepared transaction has the number 0. A time is null if this login has no right to see the times of that session.
 IN_THE_WAY = """
@@ -30,12 +30,12 @@ IN_THE_WAY = """
 
 
 @contextmanager
-def said(engine: Engine, waiting: Connection, patience: float, told: set[int]) -> Iterator[None]:
-    """While this lasts, a wait of this connection for other sessions is said, and said again when these change. `told`
-    has the sessions that were named."""
+def announced(engine: Engine, waiting: Connection, ask_every: float, told: set[int]) -> Iterator[None]:
+    """Prints which sessions this connection waits for, again whenever they change. `told` has the sessions that were
+    named."""
     ended = threading.Event()
     ((pid,),) = waiting.exec_driver_sql("select pg_backend_pid()").fetchall()
-    thread = threading.Thread(target=_say, args=[engine, int(pid), patience, told, ended], daemon=True)
+    thread = threading.Thread(target=_announce, args=[engine, int(pid), ask_every, told, ended], daemon=True)
     thread.start()
     try:
         yield
@@ -44,14 +44,15 @@ def said(engine: Engine, waiting: Connection, patience: float, told: set[int]) -
         thread.join()
 
 
-def _say(engine: Engine, pid: int, patience: float, told: set[int], ended: threading.Event) -> None:
-    while not ended.wait(patience):
+def _announce(engine: Engine, pid: int, ask_every: float, told: set[int], ended: threading.Event) -> None:
+    while not ended.wait(ask_every):
         with suppress(DBAPIError), engine.connect() as connection:
             options = {"no_parameters": True}
             found = connection.exec_driver_sql(IN_THE_WAY.format(pid), execution_options=options).fetchall()
             for blocker, who in found:
                 if blocker not in told:
                     print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
-            if found:  # between two waits the migration works, and nothing is in its way
+            # Between two waits for the same session nothing is in the way. It is not named again after such a pause.
+            if found:
                 told.clear()
                 told.update(blocker for blocker, _ in found)
