@@ -1,4 +1,4 @@
-"""How far a job is: a line a step, with a bar where the share done is known, else with something that moves."""
+"""The progress of a job. Each step is a line: with a bar if its size is known, otherwise with a spinner."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def steps() -> Iterator[Tell]:
-    """Shows what it is told on a terminal; elsewhere it writes a line when a step begins."""
+    """Draws the steps on a terminal. Otherwise it writes a line when a step begins."""
     if not sys.stderr.isatty():
         yield _Steps(None)
         return
@@ -31,7 +31,7 @@ def steps() -> Iterator[Tell]:
             return Text(percent(task.percentage / 100, 0).rjust(6))
 
     class Bar(BarColumn):
-        """Nothing where the share is not known."""
+        """Empty if the size of the step is not known."""
 
         def render(self, task: Task) -> object:  # type: ignore[override]
             return "" if task.total is None else super().render(task)
@@ -44,7 +44,7 @@ def steps() -> Iterator[Tell]:
 
 
 class _Steps:
-    """A task a step; the one before is done when the next begins. Without bars, a line a step."""
+    """Each step is a task of `bars`. It ends when the next step begins. Without bars, each step is a line of text."""
 
     def __init__(self, bars: "Progress | None") -> None:
         self.bars, self.step = bars, ""
