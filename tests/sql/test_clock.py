@@ -285,6 +285,6 @@ def test_the_worker_heals_in_real_time(url: str, connection: psycopg.Connection)
     connection.execute("select add_pages('{http://a.test/1,http://a.test/2}')")
     connection.execute("select from next_pages_at(clock_timestamp() + '400 days', 1, '0', '10 minutes', null)")
     with store.connect(url, "recrawl worker") as worker:
-        while store.verbs.tick(worker):
+        while store.calls.tick(worker):
             pass
     assert connection.execute("select next_ready_at() < clock_timestamp() + '2 s'").fetchone() == (True,)

@@ -597,13 +597,13 @@ def test_no_inlined_function_steps_into_a_trap_on_the_callers_search_path(
 def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None:
     url = f"{trapped}{'&' if '?' in trapped else '?'}options={quote('-c search_path=mine,public')}"
     with store.connect(url) as connection:
-        added = store.verbs.add_pages(connection, [store.verbs.PageToAdd(url) for url in ("http://z.test/", "?")])
+        added = store.calls.add_pages(connection, [store.calls.PageToAdd(url) for url in ("http://z.test/", "?")])
         assert added.counts["invalid"] == 1
         assert store.reads.host_names(connection, [1, 2]) == ["a.test", "b.test"]
         store.schedule.due_jobs(connection, True)
         store.reads.last_terms(connection)
-        store.verbs.tick(connection)
-        store.verbs.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
+        store.calls.tick(connection)
+        store.calls.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
     reads = store.reads
     for read in (reads.pages_to_allocate, reads.hosts_to_allocate, reads.evidence, reads.logged_visits):
         read(url)
@@ -618,7 +618,7 @@ def test_whoever_looks_at_the_crawl_steps_into_no_trap(trapped: str, path: str) 
     with store.connect(url) as connection:
         assert facts.read(connection, False).figures.database == "same"
         assert history.read(connection).events
-        assert "allocate" in {each.job for each in store.looks.schedule(connection, figures.Schedule)}
+        assert "allocate" in {each.job for each in store.views.schedule(connection, figures.Schedule)}
 
 
 def test_nothing_is_bound_to_a_trap_on_the_migrators_search_path(new_database: Callable[..., str]) -> None:

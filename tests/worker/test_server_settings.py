@@ -17,7 +17,7 @@ from recrawl import store
 from recrawl.jobs.registry import JOBS
 from web import Answer, Web, links
 from worker.cli.test_cli import error, output, recrawl
-from worker.cli.test_look import worker
+from worker.cli.test_status import worker
 
 TEXT = {
     "array_nulls": "off", "bytea_output": "escape", "client_encoding": "SQL_ASCII", "datestyle": "German",

@@ -9,7 +9,7 @@ import pytest
 from recrawl.intake import bulk
 from recrawl.intake.bulk import BATCH, CONNECTIONS
 from recrawl.intake.importers import ImportFileError
-from recrawl.store.verbs import INVALID_SHOWN, AddedPages, PageToAdd
+from recrawl.store.calls import INVALID_SHOWN, AddedPages, PageToAdd
 
 
 def pages(count: int, hosts: int = 50) -> Iterator[PageToAdd]:

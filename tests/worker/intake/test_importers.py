@@ -28,7 +28,7 @@ from recrawl.intake.importers import (
     short_lines,
     url_lines,
 )
-from recrawl.store.verbs import PageToAdd
+from recrawl.store.calls import PageToAdd
 
 A, B = "http://example.com/a", "http://example.com/b"
 

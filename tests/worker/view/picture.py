@@ -8,13 +8,13 @@ from PIL import Image
 
 from recrawl.view import overview
 from worker.view.browser import DESK, open_browser
-from worker.view.looks import look
+from worker.view.reports import report
 
 
 def draw(file: Path, *, dark: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = Path(folder) / "dashboard.html"
-        page.write_text(overview.html(look()))
+        page.write_text(overview.html(report()))
         browser.show(page.as_uri(), DESK, dark=dark)
         bottom = browser.run("return document.querySelector('[data-part=budget]').getBoundingClientRect().bottom")
         browser.picture(file, height=int(bottom) + 20)

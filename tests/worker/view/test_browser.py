@@ -19,9 +19,9 @@ from recrawl.view import dashboard as served
 from recrawl.view import overview
 from recrawl.view.dashboard import Dashboard
 from recrawl.view.history import History
-from recrawl.view.parts.page import Look
+from recrawl.view.parts.page import Report
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program, until
-from worker.view.looks import EMPTY, FIGURES, HISTORY, NOW, look
+from worker.view.reports import EMPTY, FIGURES, HISTORY, NOW, report
 from worker.view.test_dashboard import serving
 
 pytestmark = pytest.mark.skipif(program() is None, reason="apt install chromium chromium-driver")
@@ -35,12 +35,12 @@ def browser() -> Iterator[Browser]:
 
 LONG_AGO = timedelta(minutes=12)
 STILL = replace(FIGURES.now, last_report_at=NOW - LONG_AGO, ready_wait=LONG_AGO, hosts_ready=1000)
-LOOKS: dict[str, Look] = {
-    "health": look(),
-    "still": look(replace(FIGURES, now=replace(STILL, fetches_per_second=0.0), reported_at=NOW - LONG_AGO)),
-    "paused": look(replace(FIGURES, now=replace(FIGURES.now, paused=True))),
-    "empty": look(EMPTY, History()),
-    "unallocated": look(
+LOOKS: dict[str, Report] = {
+    "health": report(),
+    "still": report(replace(FIGURES, now=replace(STILL, fetches_per_second=0.0), reported_at=NOW - LONG_AGO)),
+    "paused": report(replace(FIGURES, now=replace(FIGURES.now, paused=True))),
+    "empty": report(EMPTY, History()),
+    "unallocated": report(
         replace(
             FIGURES,
             allocation=None,
@@ -51,8 +51,8 @@ LOOKS: dict[str, Look] = {
         ),
         replace(HISTORY, hours=tuple(replace(h, expected=None, limit_with_gaps=None) for h in HISTORY.hours)),
     ),
-    "young": look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:], events=())),
-    "long": look(
+    "young": report(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:], events=())),
+    "long": report(
         replace(FIGURES, capped_hosts=tuple(replace(h, host="long-" * 40 + h.host) for h in FIGURES.capped_hosts)),
         replace(HISTORY, blocked=tuple(replace(h, host="x" * 250, blocked_reason="y" * 400) for h in HISTORY.blocked)),
     ),
@@ -95,7 +95,7 @@ def assert_fits(browser: Browser) -> None:
 
 def test_the_search_has_a_line_of_its_own_where_it_is_narrow(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(overview.html(replace(look(), live=True), live_seconds=600))
+    file.write_text(overview.html(replace(report(), live=True), live_seconds=600))
     for width in (DESK, PHONE):
         browser.show(file.as_uri(), width)
         field = browser.run("return document.querySelector('header form input').getBoundingClientRect().width")
@@ -104,7 +104,7 @@ def test_the_search_has_a_line_of_its_own_where_it_is_narrow(browser: Browser, t
 
 def test_a_card_without_a_chart_is_not_stretched_beside_one(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(overview.html(look(FIGURES, History())))
+    file.write_text(overview.html(report(FIGURES, History())))
     browser.show(file.as_uri())
     high = "return document.getElementById(arguments[0]).getBoundingClientRect().height"
     heights = {name: browser.run(high, name) for name in ("waiting", "visits", "freshness", "fetches")}
@@ -113,7 +113,7 @@ def test_a_card_without_a_chart_is_not_stretched_beside_one(browser: Browser, tm
 
 def test_labels_of_an_axis_do_not_touch(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(overview.html(look()))
+    file.write_text(overview.html(report()))
     for width in (DESK, PHONE):
         browser.show(file.as_uri(), width)
         gaps = browser.run(
@@ -130,7 +130,7 @@ def test_labels_of_an_axis_do_not_touch(browser: Browser, tmp_path: Path) -> Non
 
 def test_a_plot_tells_its_numbers_by_keyboard_and_pointer(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(overview.html(look()))
+    file.write_text(overview.html(report()))
     browser.show(file.as_uri())
     browser.run("document.querySelector('#fetches .plot').focus()")
     browser.press("End", "ArrowLeft")

@@ -202,10 +202,10 @@ def test_it_looks_as_a_reader_and_writes_nothing_whoever_the_worker_is(crawl: Cr
         """
     )
     crawl.connection.execute("select recrawl_internal.start_job('rates', interval '1 hour')")
-    looks = metrics.Looks(url)
-    looks.begin().join()
-    assert looks.complaint == "recrawl_reader on"
-    looks.close()
+    collector = metrics.Collector(url)
+    collector.begin().join()
+    assert collector.complaint == "recrawl_reader on"
+    collector.close()
 
 
 # -- a database that does not answer --
@@ -235,7 +235,7 @@ def test_where_a_lock_holds_it_up_it_gives_up_and_comes_back(crawl: Crawl, url: 
             answers = [a.result() for a in asked if not isinstance(a.exception(), OSError)]
             assert answers and all(answer["recrawl_up"] == 0 for answer in answers)
             assert crawl.value(sessions, "recrawl metrics") == 1
-            assert len([thread for thread in threading.enumerate() if thread.name == "metrics look"]) <= 1
+            assert len([thread for thread in threading.enumerate() if thread.name == "metrics read"]) <= 1
             holder.rollback()
         eventually(lambda: scraped()["recrawl_up"])
 

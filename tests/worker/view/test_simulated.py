@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from helpers import HOUR, MINUTE, SECOND, Crawl, run_job
 from recrawl import store
 from recrawl.view import overview
-from recrawl.view.parts.page import Look
+from recrawl.view.parts.page import Report
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program
 from worker.view.simulated import BUDGET, DEAD, TIRED, Simulated, a_day
 from worker.view.test_browser import assert_fits
@@ -58,13 +58,13 @@ def browser() -> Iterator[Browser | None]:
             yield browser
 
 
-def read(crawl: Crawl) -> Look:
+def read(crawl: Crawl) -> Report:
     return overview.read(crawl.connection)
 
 
-def looked_at(browser: Browser | None, look: Look, name: str, folder: Path) -> str:
+def looked_at(browser: Browser | None, report: Report, name: str, folder: Path) -> str:
     """The text of its page, which a browser has shown in all four ways."""
-    html = overview.html(look)
+    html = overview.html(report)
     file = folder / "report.html"
     file.write_text(html)
     for width, dark in ((DESK, False), (DESK, True), (PHONE, False), (PHONE, True)) if browser else ():
@@ -78,18 +78,18 @@ def looked_at(browser: Browser | None, look: Look, name: str, folder: Path) -> s
 
 
 def test_a_day_in_health(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
-    look = read(lived.crawl)
-    text = looked_at(browser, look, "health", tmp_path)
+    report = read(lived.crawl)
+    text = looked_at(browser, report, "health", tmp_path)
     day = lived.crawl.row(
         "select sum(fetches)::int as fetches, sum(changed)::int as changed from vitals "
         "where at >= now() - interval '1 day'"
     )
     assert f"{day['fetches']:,} fetches in 24 hours" in text
     assert f"{day['changed'] / day['fetches']:.0%}".replace("%", " %") + " found a change" in text
-    assert look.verdict.level != "trouble"
+    assert report.verdict.level != "trouble"
     assert "of the value of all pages is fresh" in text and "the allocation expects" in text
     assert f"budget: {BUDGET / 24:,.0f} an hour" in text
-    assert look.history.events and all(event.says in text for event in look.history.events)
+    assert report.history.events and all(event.says in text for event in report.history.events)
 
 
 def two_hours_ago(lived: Simulated) -> None:
@@ -107,9 +107,9 @@ def until_now(lived: Simulated) -> None:
 def test_no_crawlers(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
     two_hours_ago(lived)
     lived.run(lived.crawl.now + 2 * HOUR, crawlers=False, jobs=False)
-    look = read(lived.crawl)
-    text = looked_at(browser, look, "still", tmp_path)
-    assert look.verdict.level == "trouble"
+    report = read(lived.crawl)
+    text = looked_at(browser, report, "still", tmp_path)
+    assert report.verdict.level == "trouble"
     assert "their hosts are ready" in text
 
 
@@ -118,26 +118,26 @@ def test_crawlers_that_reach_no_host(lived: Simulated, browser: Browser | None, 
     lived.is_cut_off = True
     lived.run(lived.crawl.now + 2 * HOUR, jobs=False)
     until_now(lived)
-    look = read(lived.crawl)
-    text = looked_at(browser, look, "cut-off", tmp_path)
-    assert (look.verdict.code, look.verdict.level) == ("fetches_fail", "trouble")
+    report = read(lived.crawl)
+    text = looked_at(browser, report, "cut-off", tmp_path)
+    assert (report.verdict.code, report.verdict.level) == ("fetches_fail", "trouble")
     assert "Does the network of the crawlers work?" in text
 
 
 def test_no_worker(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
     until_now(lived)
-    look = read(lived.crawl)
-    text = looked_at(browser, look, "no-worker", tmp_path)
-    assert look.verdict.code == "no_worker"
+    report = read(lived.crawl)
+    text = looked_at(browser, report, "no-worker", tmp_path)
+    assert report.verdict.code == "no_worker"
     assert "recrawl worker" in text
 
 
 def test_a_worker_that_does_nothing(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
     until_now(lived)
-    with store.connect(lived.url, store.verbs.WORKER):
-        look = read(lived.crawl)
-    looked_at(browser, look, "silent", tmp_path)
-    assert look.verdict.code == "worker_silent"
+    with store.connect(lived.url, store.calls.WORKER):
+        report = read(lived.crawl)
+    looked_at(browser, report, "silent", tmp_path)
+    assert report.verdict.code == "worker_silent"
 
 
 def test_a_job_that_fails(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
@@ -147,18 +147,18 @@ def test_a_job_that_fails(lived: Simulated, browser: Browser | None, tmp_path: P
         with pytest.raises(psycopg.errors.CheckViolation):
             run_job("allocate", lived.url)
     lived.crawl.value("select tick(200, 2000)")  # as the worker does, whose jobs these are
-    look = read(lived.crawl)
-    text = looked_at(browser, look, "job", tmp_path)
-    assert look.verdict.code == "job_failing"
+    report = read(lived.crawl)
+    text = looked_at(browser, report, "job", tmp_path)
+    assert report.verdict.code == "job_failing"
     assert "The job allocate failed 2 times in a row" in text and "the disk is full" in text
     assert "recrawl run allocate" in text and "the allocation expects" in text
 
 
 def test_a_crawl_that_is_paused(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
     lived.crawl.value("select pause()")
-    look = read(lived.crawl)
-    looked_at(browser, look, "paused", tmp_path)
-    assert look.verdict.code == "paused"
+    report = read(lived.crawl)
+    looked_at(browser, report, "paused", tmp_path)
+    assert report.verdict.code == "paused"
 
 
 def test_blocked_hosts(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
@@ -169,16 +169,16 @@ def test_blocked_hosts(lived: Simulated, browser: Browser | None, tmp_path: Path
         lived.crawl.value(f"select fetch_now_at(%s, array({of_host}))", lived.crawl.now, host)
     lived.crawl.connection.execute("update vitals_state set hosts_at = null")
     lived.run(lived.crawl.now + 10 * MINUTE, jobs=False)
-    look = read(lived.crawl)
-    text = looked_at(browser, look, "blocked", tmp_path)
-    assert {host.host for host in look.history.blocked} >= {TIRED, "site-0.test"}
-    assert all(f"<b>{host.host}</b> & asked" in text for host in look.history.blocked)
+    report = read(lived.crawl)
+    text = looked_at(browser, report, "blocked", tmp_path)
+    assert {host.host for host in report.history.blocked} >= {TIRED, "site-0.test"}
+    assert all(f"<b>{host.host}</b> & asked" in text for host in report.history.blocked)
 
 
 def test_an_empty_crawl(crawl: Crawl, browser: Browser | None, tmp_path: Path) -> None:
-    look = read(crawl)
-    text = looked_at(browser, look, "empty", tmp_path)
-    assert look.verdict.code == "empty"
+    report = read(crawl)
+    text = looked_at(browser, report, "empty", tmp_path)
+    assert report.verdict.code == "empty"
     assert "No page was fetched yet." in text and "Not known yet" in text
 
 
@@ -186,8 +186,8 @@ def test_a_young_crawl_without_an_allocation(crawl: Crawl, url: str, browser: Br
     simulated = Simulated(crawl, url)
     simulated.begin(timedelta(hours=3))
     simulated.run(crawl.now + timedelta(hours=3), jobs=False)
-    look = read(crawl)
-    text = looked_at(browser, look, "young", tmp_path)
+    report = read(crawl)
+    text = looked_at(browser, report, "young", tmp_path)
     assert "No allocation has said what to expect." in text
     assert "The last allocation" not in text
     assert "in the first 3 h" in text

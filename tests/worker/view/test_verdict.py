@@ -14,8 +14,8 @@ from recrawl.view import figures, screens
 from recrawl.view.facts import Checkup, Facts, ServerFacts, Slot, Superuser, Table, Transaction
 from recrawl.view.figures import (
     CappedHost,
-    Ever,
     Figures,
+    HasEver,
     LastAllocation,
     LastRun,
     LateHost,
@@ -135,13 +135,13 @@ STILL = replace(
 )  # fmt: skip
 STATES = {
     "database": Figures(Now(NOON), database="none"),
-    "empty": Figures(Now(NOON, worker_is_running=True), ever=Ever(False, False), workers=1),
+    "empty": Figures(Now(NOON, worker_is_running=True), ever=HasEver(False, False), workers=1),
     "paused": now(WORKING, paused=True, ready_wait=HOUR, leased=12),
     "inbox_stuck": now(WORKING, inbox_wait=8 * MINUTE, longest_transaction=9 * MINUTE),
     "worker_silent": now(WORKING, worker_is_running=False, upkeep_at=NOON - 90 * SECOND),
     "never_fetched": replace(
         now(SMALL, last_report_at=None, fetches_per_second=0, new_waiting=12),
-        reported_at=None, ever=Ever(True, False), minutes=(), hour=Total(), day=Total(),
+        reported_at=None, ever=HasEver(True, False), minutes=(), hour=Total(), day=Total(),
     ),
     "standing_still": STILL,
     "fetches_fail": replace(WORKING, hour=replace(WORKING.hour, failed=9000, throttled=1200)),

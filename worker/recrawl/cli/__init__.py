@@ -6,7 +6,7 @@ from itertools import chain
 
 import click
 
-from recrawl.cli import compare, jobs, look, pages, server, view
+from recrawl.cli import compare, jobs, pages, server, status, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 from recrawl.cli.urlfrontier import urlfrontier
@@ -16,7 +16,7 @@ MISTYPED = 64  # the exit code of sysexits.h; status and doctor use 2, which is 
 
 SECTIONS: dict[str, list[click.Command]] = {
     "Start": [demo.demo, server.up, pages.add],
-    "See how the crawl is doing": [look.status, look.top, look.doctor, look.jobs, explain, view.dashboard],
+    "See how the crawl is doing": [status.status, status.top, status.doctor, status.jobs, explain, view.dashboard],
     "Do by hand what a crawler does": [pages.look, pages.next_command, pages.release],
     "Decide how often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
     "Compare policies": [compare.compare, simulate.simulate, experiment.experiment],

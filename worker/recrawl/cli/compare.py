@@ -46,7 +46,7 @@ def compare(as_json: bool, png: str | None) -> None:
         show.table([_row(one) for one in found], "")
     if png:
         with show.drawn("--png"):
-            from recrawl.cli.figure import draw_policies
+            from recrawl.cli.png import draw_policies
 
             draw_policies({one.policy: one.outlook.fresh for one in found}, png)
 

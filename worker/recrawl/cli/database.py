@@ -56,7 +56,7 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
         )
     with embedded.lasting_server() as (url, restart):
         with store.connect(url) as connection:
-            if store.looks.in_force(connection) != (project.versions()[-1], project.sql_digest()):
+            if store.views.in_force(connection) != (project.versions()[-1], project.sql_digest()):
                 from recrawl.setup import migrate  # only now: it takes half a second to load
 
                 migrate.upgrade(url)

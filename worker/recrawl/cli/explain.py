@@ -39,7 +39,7 @@ def explain(what: str, as_json: bool) -> None:
     from recrawl import store
 
     with connected() as connection:
-        rows = store.verbs.explain_page(connection, what)
+        rows = store.calls.explain_page(connection, what)
     for row in rows:
         if as_json:
             click.echo(json.dumps(row))

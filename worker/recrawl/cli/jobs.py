@@ -79,7 +79,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         show.capped_hosts(capped_hosts, objective, is_share)
     if png:
         with show.drawn("--png"):
-            from recrawl.cli.figure import draw_budgets
+            from recrawl.cli.png import draw_budgets
 
             draw_budgets(points, present, objective, png)
 
@@ -97,7 +97,7 @@ def audit_command() -> None:
     with database() as url:
         lines = audit(url)
         with store.connect(url) as connection:
-            is_kept = store.looks.shown_settings(connection)["keep_log"] is not None
+            is_kept = store.views.shown_settings(connection)["keep_log"] is not None
     if not lines:
         raise click.ClickException(
             "no page has all its fetches in the fetch log yet: a page counts if it was first fetched after keep_log "

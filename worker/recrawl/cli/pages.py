@@ -21,7 +21,7 @@ from recrawl.cli.database import connected, database
 from recrawl.words import count, things
 
 if TYPE_CHECKING:
-    from recrawl.store.verbs import AddedPages
+    from recrawl.store.calls import AddedPages
 
 BIGINT = click.IntRange(-(2**63), 2**63 - 1)
 SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
@@ -54,7 +54,7 @@ def add(sources: tuple[str, ...], only_these_hosts: bool) -> None:
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
-    from recrawl.store.verbs import AddedPages, PageToAdd
+    from recrawl.store.calls import AddedPages, PageToAdd
 
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
@@ -101,7 +101,7 @@ def exclude(url: str, pattern: str) -> None:
     from recrawl import store
 
     with store.connect(url) as connection:
-        pages = store.verbs.exclude(connection, pattern)
+        pages = store.calls.exclude(connection, pattern)
     left = f" {things(pages, 'page')} on other hosts left the crawl." if pages else ""
     click.echo(f"From now on URLs of other hosts are excluded.{left}")
 
@@ -202,7 +202,7 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
     from recrawl import store
 
     with connected() as connection:
-        pages = store.verbs.next_pages(connection, n, ahead, lease, per_host)
+        pages = store.calls.next_pages(connection, n, ahead, lease, per_host)
     show_pages(pages, as_json)
     if pages and not as_json:
         lease_id, until = pages[0]["lease_id"], show.readable(pages[0]["lease_until"])
@@ -222,7 +222,7 @@ def look(n: int, as_json: bool) -> None:
     from recrawl import store
 
     with connected() as connection:
-        show_pages(store.verbs.coming(connection, n), as_json)
+        show_pages(store.calls.coming(connection, n), as_json)
 
 
 @click.command(epilog=example("recrawl release 17", "recrawl release 17 4 5"))
@@ -236,7 +236,7 @@ def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
     from recrawl import store
 
     with connected() as connection:
-        released = store.verbs.release(connection, lease_id, page_ids or None)
+        released = store.calls.release(connection, lease_id, page_ids or None)
     if not released:
         raise click.ClickException(
             f"lease {lease_id} has no such page: the lease ended, or the page was released or reported"

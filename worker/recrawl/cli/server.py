@@ -143,7 +143,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None) -> None
 
     with store.connect(url) as connection:
         refuse_another_version(connection)
-        if others := store.verbs.workers(connection):
+        if others := store.calls.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
     with served(url, metrics) if metrics else nullcontext():
@@ -161,7 +161,7 @@ def refuse_another_version(connection: "store.Connection") -> None:
     from recrawl.view import figures
     from recrawl.view.verdict import verdict
 
-    database = figures.compared(store.looks.version(connection), project.versions())
+    database = figures.compared(store.views.version(connection), project.versions())
     if database != "same":
         said = verdict(figures.Figures(figures.Now(datetime.now(UTC)), database=database))
         raise click.ClickException(f"{said.headline} {said.detail} Run `{said.fixes[0].do}`")

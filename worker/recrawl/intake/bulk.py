@@ -11,7 +11,7 @@ import psycopg
 from recrawl import store
 from recrawl.intake.importers import BadLine
 from recrawl.intake.urls import clean
-from recrawl.store.verbs import AddedPages, PageToAdd
+from recrawl.store.calls import AddedPages, PageToAdd
 
 BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # URLs and their JSON together: a few of the longest lines
@@ -92,7 +92,7 @@ def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[Add
     if not pages:
         return
     try:
-        yield store.verbs.add_pages(connection, pages)
+        yield store.calls.add_pages(connection, pages)
     except REFUSALS as error:
         if len(pages) == 1:
             yield AddedPages(Counter(invalid=1), [(pages[0].url, str(error).partition("\n")[0])])
@@ -133,7 +133,7 @@ def _upkeep(url: str) -> Iterator[None]:
             while not given_up.is_set():
                 was_done = done.is_set()
                 try:
-                    moved = store.verbs.tick(connection, max_entries=STEP)
+                    moved = store.calls.tick(connection, max_entries=STEP)
                 except psycopg.errors.InsufficientPrivilege:
                     return  # this login may add but not tick; a worker or next_pages will do it
                 if not moved:

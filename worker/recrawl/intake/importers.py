@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, TextIO
 
 from recrawl.intake.urls import storable
-from recrawl.store.verbs import PageToAdd
+from recrawl.store.calls import PageToAdd
 from recrawl.words import count
 
 LONGEST_LINE = 1_000_000  # characters

@@ -131,8 +131,8 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     `restart` is called when the database stops answering. It starts the database again if that has ended.
     """
     upkeep = Upkeep(url)
-    upkeep.connection = store.connect(url, store.verbs.WORKER)
-    store.verbs.tick(upkeep.connection)
+    upkeep.connection = store.connect(url, store.calls.WORKER)
+    store.calls.tick(upkeep.connection)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     executors = {name: ThreadPoolExecutor(1) for name in ("upkeep", "interval", "starter", "batch")}
     scheduler = SteppingClockScheduler(

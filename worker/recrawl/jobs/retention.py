@@ -8,5 +8,5 @@ from recrawl.words import things
 class Retention(Job):
     def run(self, tell: Tell = silent) -> str:
         with store.connect(self.url, "recrawl retention") as self.connection:
-            gone = store.verbs.forget_history(self.connection)
+            gone = store.calls.forget_history(self.connection)
         return f"{things(gone, 'old row')} deleted"

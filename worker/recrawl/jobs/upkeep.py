@@ -15,10 +15,10 @@ class Upkeep(Job):
     def run(self, tell: Tell = silent) -> str:
         moved = 0
         try:
-            self.connection = self.connection or store.connect(self.url, store.verbs.WORKER)
+            self.connection = self.connection or store.connect(self.url, store.calls.WORKER)
             # In turn, so that neither waits for the other's backlog.
             while not self.is_stopped and (
-                step := store.verbs.tick(self.connection) + store.verbs.follow_boosts(self.connection)
+                step := store.calls.tick(self.connection) + store.calls.follow_boosts(self.connection)
             ):
                 moved += step
         except psycopg.Error:

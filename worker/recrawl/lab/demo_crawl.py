@@ -81,7 +81,7 @@ class DemoCrawl:
                 watch((step + 1) * (STEP / DAY))
             for _ in range(2):  # the first call takes a second; the second call does the work of this second
                 driver.step(datetime.now(UTC) - driver.now)
-            store.verbs.tick(connection)
+            store.calls.tick(connection)
             verbs_at.take_vitals_at(connection, driver.now)
         return self.figures
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Connection = psycopg.Connection[Any]
-Shape = TypeVar("Shape", bound="DataclassInstance")
+RowType = TypeVar("RowType", bound="DataclassInstance")
 
 READER = "recrawl_reader"
 # Puts the schema recrawl on the search path of the database, for connections that begin later.
@@ -35,10 +35,13 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     connection = psycopg.connect(
         with_timeouts(url), autocommit=True, application_name=name, prepare_threshold=None, **options
     )
-    # With the login's own search_path, PostgreSQL might choose other operators than its own. An empty path is no
-    # solution: a pooler may give the session to a client that calls next_pages without its schema. A job may compute
-    # for minutes between two statements: PostgreSQL must not end its session as an idle one.
-    settings = [("search_path", "recrawl"), ("idle_session_timeout", "0"), *styles_to_set(connection.info)]
+    settings = [
+        # With the login's own path, PostgreSQL might choose other operators than its own. An empty path is no solution:
+        # a pooler may give the session to a client that calls next_pages without its schema.
+        ("search_path", "recrawl"),
+        ("idle_session_timeout", "0"),  # a job may compute for minutes between two statements
+        *styles_to_set(connection.info),
+    ]
     try:
         for setting, chosen in settings:
             connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, chosen])
@@ -60,14 +63,14 @@ def rows(connection: Connection, query: LiteralString, *arguments: object) -> li
         return cursor.execute(query, arguments or None).fetchall()
 
 
-def shaped(
+def rows_as(
     connection: Connection,
-    shape: type[Shape],
+    row_type: type[RowType],
     query: LiteralString | sql.Composed,
     arguments: Sequence[object] | Mapping[str, object] | None = None,
-) -> list[Shape]:
-    """All rows that a query returns. The fields of the dataclass `shape` are the names of its columns."""
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
+) -> list[RowType]:
+    """All rows that a query returns. The fields of the dataclass `row_type` are the names of its columns."""
+    with connection.cursor(row_factory=class_row(row_type)) as cursor:
         return cursor.execute(query, arguments).fetchall()
 
 

@@ -31,9 +31,9 @@ def memory(url: str) -> float:
         return 1e6 * float(value(connection, "select value from recrawl_internal.typed_setting where name = 'memory'"))
 
 
-def _columns_of(shape: "type[DataclassInstance]", view: str) -> str:
+def _columns_of(row_type: "type[DataclassInstance]", view: str) -> str:
     """The query for the columns of a view that the fields of a dataclass name."""
-    return f"select {', '.join(field.name for field in fields(shape))} from recrawl_internal.{view}"
+    return f"select {', '.join(field.name for field in fields(row_type))} from recrawl_internal.{view}"
 
 
 @dataclass(frozen=True)

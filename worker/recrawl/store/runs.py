@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
-# A block of the table has 25 pages and room for four new versions. With every eighth row a chunk writes about three
-# pages of each block, so their new versions fit into it.
+# A block of the table holds 25 rows and has room for four new versions. With every eighth row a chunk writes about
+# three rows of each block, so their new versions fit into it.
 SPREAD = 8
 STOPPED = "stopped"  # no failure: see job_schedule
 

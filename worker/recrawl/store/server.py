@@ -2,13 +2,13 @@
 
 from datetime import timedelta
 
-from recrawl.store.connection import Connection, Shape, shaped
+from recrawl.store.connection import Connection, RowType, rows_as
 
 
-def server(connection: Connection, shape: type[Shape]) -> Shape:
-    (row,) = shaped(
+def server(connection: Connection, row_type: type[RowType]) -> RowType:
+    (row,) = rows_as(
         connection,
-        shape,
+        row_type,
         """
         select current_setting('server_version_num')::int / 10000 as version,
                clock_timestamp() as clock,
@@ -25,12 +25,12 @@ def server(connection: Connection, shape: type[Shape]) -> Shape:
     return row
 
 
-def transactions(connection: Connection, shape: type[Shape], longer_than: timedelta) -> list[Shape]:
+def transactions(connection: Connection, row_type: type[RowType], longer_than: timedelta) -> list[RowType]:
     """The transactions of others in this database that are open for longer, the oldest first. Prepared transactions
     have no pid."""
-    return shaped(
+    return rows_as(
         connection,
-        shape,
+        row_type,
         """
         with holders as (
             select l.pid, l.virtualtransaction
@@ -56,11 +56,11 @@ def transactions(connection: Connection, shape: type[Shape], longer_than: timede
     )
 
 
-def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
+def superusers(connection: Connection, row_type: type[RowType]) -> list[RowType]:
     """The superusers that ask for pages or report them."""
-    return shaped(
+    return rows_as(
         connection,
-        shape,
+        row_type,
         """
         select distinct a.usename::text as login
         from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
@@ -71,11 +71,11 @@ def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
     )
 
 
-def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
+def slots(connection: Connection, row_type: type[RowType]) -> list[RowType]:
     """The replication slots: each keeps write-ahead log, or deleted rows, for a replica."""
-    return shaped(
+    return rows_as(
         connection,
-        shape,
+        row_type,
         """
         select slot_name::text as name, active,
                pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn()
@@ -86,11 +86,11 @@ def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
     )
 
 
-def dead_rows(connection: Connection, shape: type[Shape]) -> list[Shape]:
+def dead_rows(connection: Connection, row_type: type[RowType]) -> list[RowType]:
     """The live rows and the dead rows of each table of the crawl, the table with most dead rows first."""
-    return shaped(
+    return rows_as(
         connection,
-        shape,
+        row_type,
         """
         select relname::text as table, n_live_tup as live, n_dead_tup as dead
         from pg_stat_user_tables where schemaname = 'recrawl_internal' order by n_dead_tup desc

@@ -19,9 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 
 from recrawl import store
-from recrawl.view import find, overview
+from recrawl.view import overview, search
 from recrawl.view.parts import page
-from recrawl.view.parts.page import Look
+from recrawl.view.parts.page import Report
 from recrawl.view.serving import LOOPBACK, Server
 from recrawl.words import in_url, lasting
 
@@ -44,22 +44,22 @@ class Dashboard(Server):
         bare = ours if self.server_port == 80 else names  # a browser leaves out port 80
         self.names = {f"{name}:{self.server_port}".lower() for name in ours} | {name.lower() for name in bare}
         self.reading = threading.Lock()
-        self.last: tuple[float, Look] | None = None
+        self.last: tuple[float, Report] | None = None
 
     @property
     def address(self) -> str:
         return f"http://{in_url(str(self.server_address[0]))}:{self.server_port}/"
 
-    def look(self) -> Look:
+    def report(self) -> Report:
         with self.reading:
             if self.last is None or time.monotonic() - self.last[0] > REMEMBERED_SECONDS:
                 with self.connect() as connection:
                     self.last = time.monotonic(), overview.read(connection, live=True)
             return self.last[1]
 
-    def find(self, asked: str) -> find.SearchResult:
+    def find(self, asked: str) -> search.SearchResult:
         with self.connect() as connection:
-            return find.find(connection, asked)
+            return search.find(connection, asked)
 
     @contextmanager
     def connect(self) -> Iterator[store.Connection]:
@@ -107,11 +107,11 @@ class DashboardHandler(BaseHTTPRequestHandler):
         except ValueError:
             return HTTPStatus.BAD_REQUEST, refusal("This is not an address.", f"Open {here}")
         if target.path == "/":
-            return HTTPStatus.OK, overview.html(self.server.look(), REFRESH_SECONDS)
+            return HTTPStatus.OK, overview.html(self.server.report(), REFRESH_SECONDS)
         if target.path == "/find":
             asked = parse_qs(target.query).get("q", [""])[0].strip()
             found = self.server.find(asked)
-            return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, find.shown(found, REFRESH_SECONDS)
+            return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, search.shown(found, REFRESH_SECONDS)
         return HTTPStatus.NOT_FOUND, refusal("There is nothing at this address.", f"The dashboard is at {here}")
 
     def away(self, error: psycopg.Error) -> str:

@@ -91,7 +91,7 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
         return facts
     return replace(
         facts,
-        checkup=store.looks.checkup(connection, Checkup),
+        checkup=store.views.checkup(connection, Checkup),
         transactions=tuple(store.server.transactions(connection, Transaction, OPEN)),
         superusers=tuple(store.server.superusers(connection, Superuser)),
         slots=tuple(store.server.slots(connection, Slot)),

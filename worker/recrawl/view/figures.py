@@ -37,7 +37,7 @@ class Now:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Period:
     """A span of time: counts of events, and means of states. None = not known."""
 
     at: datetime
@@ -62,7 +62,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Minute(Stretch):
+class Minute(Period):
     """A row of the view vitals."""
 
     calls: float = 0
@@ -162,7 +162,7 @@ class LastAllocation:
 
 
 @dataclass(frozen=True)
-class Run:
+class PastRun:
     """A run of a job."""
 
     job: str
@@ -180,7 +180,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class LastRun(Run):
+class LastRun(PastRun):
     """The last run of one job."""
 
     succeeded_at: datetime | None
@@ -219,7 +219,7 @@ class CappedHost:
 
 
 @dataclass(frozen=True)
-class Ever:
+class HasEver:
     """Two columns of the view checkup."""
 
     has_pages: bool = True
@@ -232,7 +232,7 @@ class Figures:
 
     now: Now
     database: str = "same"  # compared with this program: same, none, older or newer
-    ever: Ever = field(default_factory=Ever)
+    ever: HasEver = field(default_factory=HasEver)
     reported_at: datetime | None = None  # about; None = never, or forgotten
     workers: int = 0  # connected, working or not
     minutes: tuple[Minute, ...] = ()  # of the last hour
@@ -281,22 +281,22 @@ def compared(version: str | None, known: list[str]) -> str:
 
 
 def read(connection: store.Connection) -> Figures:
-    database = compared(store.looks.version(connection), project.versions())
+    database = compared(store.views.version(connection), project.versions())
     if database != "same":
         return Figures(Now(datetime.now(UTC)), database=database)
-    now = store.looks.crawl_status(connection, Now)
+    now = store.views.crawl_status(connection, Now)
     return Figures(
         now=now,
-        ever=store.looks.checkup(connection, Ever),
-        reported_at=now.last_report_at or store.looks.last_report(connection),
-        workers=store.verbs.workers(connection),
-        minutes=tuple(store.looks.vitals(connection, Minute, HOUR)),
-        hour=store.looks.vitals_total(connection, Total, HOUR),
-        day=store.looks.vitals_total(connection, Total, DAY),
-        allocation=store.looks.last_allocation(connection, LastAllocation),
-        runs=tuple(store.looks.last_runs(connection, LastRun, ALWAYS)),
-        schedule=tuple(store.looks.schedule(connection, Schedule)),
-        late_hosts=tuple(store.looks.late_hosts(connection, LateHost, 20)),
-        capped_hosts=tuple(store.looks.capped_hosts(connection, CappedHost, 20)),
-        settings=store.looks.shown_settings(connection),
+        ever=store.views.checkup(connection, HasEver),
+        reported_at=now.last_report_at or store.views.last_report(connection),
+        workers=store.calls.workers(connection),
+        minutes=tuple(store.views.vitals(connection, Minute, HOUR)),
+        hour=store.views.vitals_total(connection, Total, HOUR),
+        day=store.views.vitals_total(connection, Total, DAY),
+        allocation=store.views.last_allocation(connection, LastAllocation),
+        runs=tuple(store.views.last_runs(connection, LastRun, ALWAYS)),
+        schedule=tuple(store.views.schedule(connection, Schedule)),
+        late_hosts=tuple(store.views.late_hosts(connection, LateHost, 20)),
+        capped_hosts=tuple(store.views.capped_hosts(connection, CappedHost, 20)),
+        settings=store.views.shown_settings(connection),
     )

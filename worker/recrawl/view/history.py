@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recrawl import store
-from recrawl.view.figures import DAY, HOUR, LateHost, Stretch
+from recrawl.view.figures import DAY, HOUR, LateHost, Period
 
 TEN_MINUTES = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Span(Stretch):
+class PastPeriod(Period):
     """An hour or ten minutes."""
 
     skipped: float = 0
@@ -28,8 +28,8 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    hours: tuple[Span, ...] = ()  # of the last 14 days
-    tens: tuple[Span, ...] = ()  # of the last 24 hours
+    hours: tuple[PastPeriod, ...] = ()  # of the last 14 days
+    tens: tuple[PastPeriod, ...] = ()  # of the last 24 hours
     blocked: tuple[LateHost, ...] = ()  # with most due pages
     events: tuple[Event, ...] = ()  # the newest first
 
@@ -40,14 +40,14 @@ class History:
         return TEN_MINUTES if is_young else HOUR
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def periods(self) -> tuple[PastPeriod, ...]:
         return self.hours if self.step == HOUR else self.tens
 
 
 def read(connection: store.Connection) -> History:
     return History(
-        hours=tuple(store.looks.vitals_by_hour(connection, Span, 14 * DAY)),
-        tens=tuple(store.looks.vitals_by_ten_minutes(connection, Span, DAY)),
-        blocked=tuple(store.looks.blocked_hosts(connection, LateHost, 10)),
-        events=tuple(store.looks.events(connection, Event, 2 * DAY, 12)),
+        hours=tuple(store.views.vitals_by_hour(connection, PastPeriod, 14 * DAY)),
+        tens=tuple(store.views.vitals_by_ten_minutes(connection, PastPeriod, DAY)),
+        blocked=tuple(store.views.blocked_hosts(connection, LateHost, 10)),
+        events=tuple(store.views.events(connection, Event, 2 * DAY, 12)),
     )

@@ -1,8 +1,8 @@
 """Metrics for Prometheus, served at /metrics.
 
 A scrape reads the database in one short transaction that writes nothing, on a thread and a connection of its own. It
-waits for at most PATIENCE seconds. Scrapes at the same time wait for the same read: if the database hangs, one thread
-and one connection hang, and recrawl_up is 0.
+waits for at most SCRAPE_TIMEOUT seconds. Scrapes at the same time wait for the same read: if the database hangs, one
+thread and one connection hang, and recrawl_up is 0.
 
 Counters begin at 0 when the process starts, and never fall. A read adds the growth of the rows of `vitals` and
 `job_run` since the last read. The first read adds nothing.
@@ -36,14 +36,14 @@ from recrawl.words import in_url
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 1.5  # seconds that a scrape waits for the database
-CLIENT_PATIENCE = 5  # seconds that a client has to send its request
+SCRAPE_TIMEOUT = 1.5  # seconds that a scrape waits for the database
+CLIENT_TIMEOUT = 5  # seconds that a client has to send its request
 CLIENTS = 8  # served in parallel; one is usual
 REMEMBERED = 1_000  # rows; only the rows of the last hour can grow
 
-Figures = Mapping[str, float | None]  # times in seconds; None = unknown: no sample
+Samples = Mapping[str, float | None]  # times in seconds; None = unknown: no sample
 
-Behind = str | Mapping[str, str]  # the figure of a metric, or of each value of its label
+Behind = str | Mapping[str, str]  # the column of a metric, or of each value of its label
 
 
 def by_label(behind: Behind) -> Mapping[str, str]:
@@ -51,7 +51,7 @@ def by_label(behind: Behind) -> Mapping[str, str]:
 
 
 OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "denied")
-# The name, its help, and the figures behind it.
+# The name, its help, and the columns behind it.
 COUNTERS: dict[str, tuple[str, Behind]] = {
     "recrawl_fetches{outcome}": (
         "Reported fetches by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410, "
@@ -156,22 +156,22 @@ JOB_GAUGES = {
 @contextmanager
 def served(url: str, host: str, port: int) -> Iterator[int]:
     """Serves the metrics of a crawl on threads of its own. Yields the port, which is a free one if `port` is 0."""
-    looks = Looks(url)
+    collector = Collector(url)
     registry = CollectorRegistry()
-    registry.register(looks)
+    registry.register(collector)
     ProcessCollector(registry=registry)
     try:
         server = Metrics(host, port, registry)
     except OSError as error:
         raise OSError(f"metrics cannot be served on {in_url(host)}:{port}: {error.strerror}") from None
-    looks.begin()  # counts from now on, not from the first scrape
+    collector.begin()  # counts from now on, not from the first scrape
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     try:
         yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
-        looks.close()
+        collector.close()
 
 
 class Counts:
@@ -199,12 +199,12 @@ class MetricValues:
     """The result of one read."""
 
     counts: Mapping[str, float]
-    gauges: Figures
-    jobs: Mapping[str, Figures]
-    always: Mapping[str, Figures]  # the jobs that run all the time
+    gauges: Samples
+    jobs: Mapping[str, Samples]
+    always: Mapping[str, Samples]  # the jobs that run all the time
 
 
-class Looks:
+class Collector:
     """Reads the database, and answers Prometheus."""
 
     def __init__(self, url: str) -> None:
@@ -220,9 +220,9 @@ class Looks:
 
     def collect(self) -> Iterator[Metric]:
         """Called by the library at every scrape."""
-        look = self.begin()
-        look.join(PATIENCE)
-        found = None if look.is_alive() else self.found
+        reading = self.begin()
+        reading.join(SCRAPE_TIMEOUT)
+        found = None if reading.is_alive() else self.found
         yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, otherwise 0.", bool(found))
         build = GaugeMetricFamily(
             "recrawl_build_info", "Always 1. The label is the version of recrawl.", labels=["version"]
@@ -236,7 +236,7 @@ class Looks:
         """Starts a read, or returns the one that is running."""
         with self.starting:
             if not self.thread or not self.thread.is_alive():
-                self.thread = threading.Thread(target=self.look, name="metrics look", daemon=True)
+                self.thread = threading.Thread(target=self.read, name="metrics read", daemon=True)
                 self.thread.start()
             return self.thread
 
@@ -244,7 +244,7 @@ class Looks:
         if self.connection and not (self.thread and self.thread.is_alive()):
             self.connection.close()
 
-    def look(self) -> None:
+    def read(self) -> None:
         self.found = None  # after an error no old figures are shown
         try:
             self.found = self.took_in(self.seen())
@@ -307,7 +307,7 @@ def seconds(value: Any) -> float | None:
 def metrics(found: MetricValues) -> Iterator[Metric]:
     counts = found.counts
     for name, (says, behind) in COUNTERS.items():
-        counted = {label: counts.get(of, 0) for label, of in by_label(behind).items()}
+        counted = {label: counts.get(column, 0) for label, column in by_label(behind).items()}
         yield family(CounterMetricFamily, name, says, counted)
     bins = accumulate(counts.get(name, 0) for name in LATENESS.values())
     lateness = HistogramMetricFamily(
@@ -316,7 +316,7 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
     lateness.add_metric([], list(zip(LATENESS, bins, strict=True)), counts.get("late_seconds", 0))
     yield lateness
     for name, (says, behind) in GAUGES.items():
-        known = {label: found.gauges.get(of) for label, of in by_label(behind).items()}
+        known = {label: found.gauges.get(column) for label, column in by_label(behind).items()}
         yield family(GaugeMetricFamily, name, says, known)
     runs = CounterMetricFamily("recrawl_job_runs", "Runs of jobs, by result.", labels=["job_name", "result"])
     for job in found.jobs:
@@ -325,15 +325,15 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
     yield runs
     took = {job: counts.get(f"{job} seconds", 0) for job in found.jobs}
     yield family(CounterMetricFamily, "recrawl_job_run_seconds{job_name}", "Duration of these runs, in seconds.", took)
-    for name, (says, of) in JOB_GAUGES.items():
-        known = {job: figures[of] for job, figures in {**found.jobs, **found.always}.items() if of in figures}
+    for name, (says, column) in JOB_GAUGES.items():
+        known = {job: row[column] for job, row in {**found.jobs, **found.always}.items() if column in row}
         yield family(GaugeMetricFamily, f"{name}{{job_name}}", says, known)
 
 
 Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
 
-def family(kind: Family, name: str, says: str, samples: Figures) -> Metric:
+def family(kind: Family, name: str, says: str, samples: Samples) -> Metric:
     """One metric. A name that ends in {label} has a sample for each value. Otherwise the key of its sample is empty."""
     name, _, label = name.rstrip("}").partition("{")
     made = kind(name, says, labels=[label] if label else [])
@@ -355,7 +355,7 @@ class Metrics(Server):
 
 class Handler(BaseHTTPRequestHandler):
     server: Metrics
-    timeout = CLIENT_PATIENCE
+    timeout = CLIENT_TIMEOUT
 
     def do_GET(self) -> None:
         name = re.sub(r":\d*$", "", self.headers.get("Host", LOOPBACK[0])).lower()

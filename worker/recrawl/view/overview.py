@@ -6,7 +6,7 @@ from recrawl.view import history
 from recrawl.view.parts.hosts import blocked, capped_hosts
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.news import machinery, news
-from recrawl.view.parts.page import Look, document, header, verdict_box
+from recrawl.view.parts.page import Report, document, header, verdict_box
 from recrawl.view.parts.pictures import freshness_and_budget, lateness
 from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
@@ -20,19 +20,19 @@ FOOTER = el(
 )
 
 
-def read(connection: store.Connection, *, live: bool = False) -> Look:
+def read(connection: store.Connection, *, live: bool = False) -> Report:
     """Times are in the time zone of this machine."""
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
-    return Look(figures, verdict(figures), past, figures.now.as_of.astimezone(HERE), live)
+    return Report(figures, verdict(figures), past, figures.now.as_of.astimezone(HERE), live)
 
 
-def html(look: Look, live_seconds: float | None = None, more: Html | None = None) -> str:
+def html(report: Report, live_seconds: float | None = None, more: Html | None = None) -> str:
     """`more` stands before the charts."""
-    minute = look.figures.minute
+    minute = report.figures.minute
     is_known = minute.pages is not None and minute.hosts is not None
     about = f"{things(minute.pages, 'page')} on {things(minute.hosts, 'host')}" if is_known else ""
-    head = header(about, moment(look.now), live=look.live)
-    judged = verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.fixes)
-    body = Html.of(judged, tiles(look), more, (make(look) for make in SECTIONS), FOOTER)
-    return document(f"recrawl: {look.verdict.headline}", head, body, live_seconds=live_seconds)
+    head = header(about, moment(report.now), live=report.live)
+    judged = verdict_box(report.verdict.level, report.verdict.headline, report.verdict.detail, report.verdict.fixes)
+    body = Html.of(judged, tiles(report), more, (make(report) for make in SECTIONS), FOOTER)
+    return document(f"recrawl: {report.verdict.headline}", head, body, live_seconds=live_seconds)

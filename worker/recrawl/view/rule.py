@@ -6,7 +6,7 @@ from typing import Literal
 
 from recrawl.view.facts import Facts
 
-Level = Literal["ok", "unseen", "warn", "trouble"]  # unseen = this login may not look
+Level = Literal["ok", "unseen", "warn", "trouble"]  # unseen = this login may not see it
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
 
 
@@ -20,7 +20,7 @@ class Fix:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """The result of a rule for one crawl."""
 
     code: str
@@ -31,8 +31,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The part of a finding that depends on the crawl. The rest comes from the rule."""
+class Details:
+    """The part of a diagnosis that depends on the crawl. The rest comes from the rule."""
 
     headline: str
     detail: str = ""
@@ -55,7 +55,7 @@ class Alert:
 class Rule:
     code: str
     level: Level
-    find: Callable[[Facts], Found | None] | None  # None = only Prometheus can find it
+    find: Callable[[Facts], Details | None] | None  # None = only Prometheus can find it
     means: str = ""  # what the trouble is and does, in words that are true of every crawl
     fix: Fix | None = None
     well: str = ""  # doctor's line if nothing is found; empty = doctor does not list the rule
@@ -63,14 +63,14 @@ class Rule:
     in_status: bool = True
     is_alone: bool = False  # a verdict then says nothing else
 
-    def on(self, facts: Facts) -> Finding | None:
+    def on(self, facts: Facts) -> Diagnosis | None:
         found = self.find(facts) if self.find else None
         if found is None:
             return None
         level = found.level or self.level
         fix = found.fix or self.fix
         if level in ("ok", "unseen") and level != self.level:
-            return Finding(self.code, level, found.headline, found.detail)
+            return Diagnosis(self.code, level, found.headline, found.detail)
         detail = " ".join(part for part in (found.detail, self.means) if part)
         fixes = (replace(fix, do=found.do or fix.do),) if fix else ()
-        return Finding(self.code, level, found.headline, detail, fixes)
+        return Diagnosis(self.code, level, found.headline, detail, fixes)

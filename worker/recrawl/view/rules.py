@@ -2,9 +2,10 @@
 
 `recrawl status` shows the first rule that finds something, so the most urgent stand first. `recrawl doctor` shows all
 that have a line for the case that all is well. `make golden` writes those that Prometheus can see to
-docs/monitoring/prometheus-alerts.yml. The last rules say what sets the pace of a crawl without trouble.
+docs/monitoring/prometheus-alerts.yml. The rules that say what sets the pace of a crawl without trouble are the last of
+those with a function. Two rules without one follow: only Prometheus can see them.
 
-To add a rule, write a function in its place of the order below: the code is the name of the function.
+To add a rule, write a function in its place of the order below. The code of the rule is the name of the function.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any
 
 from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
 from recrawl.view.figures import ALWAYS, HOUR, MINUTE, Figures, LastRun
-from recrawl.view.rule import Alert, Fix, Found, Level, Rule
+from recrawl.view.rule import Alert, Details, Fix, Level, Rule
 from recrawl.words import count, either, interval, lasting, literal, pace, percent, size, things, when
 
 FEW = 20  # events: fewer say nothing about shares
@@ -36,7 +37,7 @@ OVERSPENT = 1.1  # times the budget
 OTHER_PAGES = 0.3  # of all pages, added since the last allocation
 BIG_HOST, MANY_PAGES = 0.5, 1000  # of all pages; and pages
 CLOCK = timedelta(seconds=2)
-NAPTIME = timedelta(seconds=20)  # between two looks of autovacuum at the database
+NAPTIME = timedelta(seconds=20)  # autovacuum_naptime: the time between two runs of autovacuum
 KEPT_BYTES, BEHIND = 1 << 30, 1_000_000  # of write-ahead log; transactions
 DEAD, MANY_DEAD = 2.0, 100_000  # dead rows per live row; and rows
 
@@ -61,16 +62,16 @@ LONGER_LEASE = Fix(
 )
 
 REPORT = 'SELECT * FROM recrawl.report(\'[{"page_id": 0, "status": 200}]\');'
-LOOK = Fix("crawlers", "See which pages come next, without leasing them", "recrawl look 5")
+NEXT_PAGES = Fix("crawlers", "See which pages come next, without leasing them", "recrawl look 5")
 
 _rules: list[Rule] = []
-Find = Callable[[Facts], Found | None]
+RuleFunction = Callable[[Facts], Details | None]
 
 
-def rule(level: Level, means: str = "", fix: Fix | None = None, **more: Any) -> Callable[[Find], Find]:
+def rule(level: Level, means: str = "", fix: Fix | None = None, **more: Any) -> Callable[[RuleFunction], RuleFunction]:
     """Adds a rule. Its code is the name of the function that finds the trouble."""
 
-    def add(find: Find) -> Find:
+    def add(find: RuleFunction) -> RuleFunction:
         _rules.append(Rule(find.__name__, level, find, means, fix, **more))
         return find
 
@@ -86,9 +87,9 @@ def rule(level: Level, means: str = "", fix: Fix | None = None, **more: Any) -> 
     Fix("server", "Use the server that comes with recrawl, or upgrade yours", "env -u DATABASE_URL recrawl up"),
     well="The version of PostgreSQL is supported.",
 )
-def server_version(facts: Facts) -> Found | None:
+def server_version(facts: Facts) -> Details | None:
     says = f"The server is PostgreSQL {facts.server.version}."
-    return Found(says, level="ok" if facts.server.version >= OLDEST_SERVER else None) if facts.is_checkup else None
+    return Details(says, level="ok" if facts.server.version >= OLDEST_SERVER else None) if facts.is_checkup else None
 
 
 @rule(
@@ -97,12 +98,12 @@ def server_version(facts: Facts) -> Found | None:
     well="The database has the version of this program.",
     is_alone=True,
 )
-def database(facts: Facts) -> Found | None:
+def database(facts: Facts) -> Details | None:
     upgrade = Fix("program", "Install the newest version of recrawl", "pip install --upgrade 'recrawl[server]'")
     return {
-        "none": Found("This database holds no crawl yet.", "The schema recrawl is missing."),
-        "older": Found("The database is older than this program.", "This program cannot read its tables."),
-        "newer": Found(
+        "none": Details("This database holds no crawl yet.", "The schema recrawl is missing."),
+        "older": Details("The database is older than this program.", "This program cannot read its tables."),
+        "newer": Details(
             "The database is newer than this program.", "A later version of recrawl migrated it.", fix=upgrade
         ),
     }.get(facts.figures.database)
@@ -117,8 +118,8 @@ def database(facts: Facts) -> Found | None:
     Fix("pages", "Add URLs, or a file with one URL per line", "recrawl add https://example.com/"),
     is_alone=True,
 )
-def empty(facts: Facts) -> Found | None:
-    return None if facts.figures.ever.has_pages else Found("Ready. There is no page yet.")
+def empty(facts: Facts) -> Details | None:
+    return None if facts.figures.ever.has_pages else Details("Ready. There is no page yet.")
 
 
 @rule(
@@ -129,10 +130,10 @@ def empty(facts: Facts) -> Found | None:
     alert=Alert("The crawl has been paused for a day.", "recrawl_paused == 1", "1d"),
     is_alone=True,
 )
-def paused(facts: Facts) -> Found | None:
+def paused(facts: Facts) -> Details | None:
     now = facts.figures.now
     leased = f"{things(now.leased, 'page')} {either(now.leased, 'is', 'are')} still leased." if now.leased else ""
-    return Found("The crawl is paused: no page is handed out.", leased) if now.paused else None
+    return Details("The crawl is paused: no page is handed out.", leased) if now.paused else None
 
 
 @rule(
@@ -146,12 +147,12 @@ def paused(facts: Facts) -> Found | None:
         "5m",
     ),
 )
-def inbox_stuck(facts: Facts) -> Found | None:
+def inbox_stuck(facts: Facts) -> Details | None:
     now = facts.figures.now
     if not _at_least(now.inbox_wait, SILENT) or not (now.worker_is_running or _is_crawled(facts.figures)):
         return None  # nobody does upkeep before the first worker or crawler runs
     is_open = _at_least(now.longest_transaction, SILENT)
-    return Found(
+    return Details(
         f"New pages and due times have not reached the queue for {lasting(now.inbox_wait)}.",
         f"A transaction that has been open for {lasting(now.longest_transaction)} may hold their locks."
         if is_open
@@ -173,12 +174,12 @@ def inbox_stuck(facts: Facts) -> Found | None:
         "1m",
     ),
 )
-def worker_silent(facts: Facts) -> Found | None:
+def worker_silent(facts: Facts) -> Details | None:
     now = facts.figures.now
     if now.worker_is_running or not facts.figures.workers:
         return None
     silence = None if now.upkeep_at is None else now.as_of - now.upkeep_at
-    return Found(
+    return Details(
         "The worker is silent.",
         "" if silence is None else f"The last upkeep, by it or by a crawler, was {lasting(silence)} ago.",
         level=None if _at_least(silence, SILENT) else "warn",
@@ -186,26 +187,26 @@ def worker_silent(facts: Facts) -> Found | None:
 
 
 @rule("ok")
-def never_fetched(facts: Facts) -> Found | None:
+def never_fetched(facts: Facts) -> Details | None:
     now = facts.figures.now
     if facts.figures.reported_at is not None:
         return None
     if now.leased:
-        return Found(f"The first {things(now.leased, 'page')} are leased.", "No crawler has reported yet.")
+        return Details(f"The first {things(now.leased, 'page')} are leased.", "No crawler has reported yet.")
     if facts.figures.ever.has_handed_out and _at_least(now.ready_wait, STANDSTILL):
         return None
     about, waiting = "About " if now.is_estimate else "", now.new_waiting + now.due
-    return Found(
+    return Details(
         "Ready. No page was fetched yet.",
         f"{about}{things(waiting, 'page')} {either(waiting, 'waits', 'wait')} for a crawler.",
-        fix=LOOK,
+        fix=NEXT_PAGES,
     )
 
 
 @rule(
     "trouble",
     "No page is lost: when a lease ends, its pages are handed out again.",
-    LOOK,
+    NEXT_PAGES,
     well="Crawlers report, if there is anything to fetch.",
     alert=Alert(
         "Crawlers do not report, although the first ready host has waited for {{ $value | humanizeDuration }}.",
@@ -215,7 +216,7 @@ def never_fetched(facts: Facts) -> Found | None:
         "5m",
     ),
 )
-def standing_still(facts: Facts) -> Found | None:
+def standing_still(facts: Facts) -> Details | None:
     figures = facts.figures
     now, quiet = figures.now, figures.quiet
     began = figures.ever.has_handed_out or figures.reported_at is not None
@@ -225,7 +226,7 @@ def standing_still(facts: Facts) -> Found | None:
         return None
     calls = sum(minute.calls for minute in figures.minutes if minute.at > now.as_of - STANDSTILL)
     leased = f" {things(now.leased, 'page')} {either(now.leased, 'is', 'are')} leased." if now.leased else ""
-    return Found(
+    return Details(
         f"The crawl stands still: no crawler has reported for {'many hours' if quiet is None else lasting(quiet)}.",
         f"{_ready_hosts(figures)} "
         + (
@@ -254,7 +255,7 @@ def standing_still(facts: Facts) -> Found | None:
         "30m",
     ),
 )
-def fetches_fail(facts: Facts) -> Found | None:
+def fetches_fail(facts: Facts) -> Details | None:
     hour, day = facts.figures.hour, facts.figures.day
     bad = hour.failed + hour.throttled
     # If all fetches of the last day failed, two are enough: a new crawl without a network makes only a few.
@@ -268,7 +269,7 @@ def fetches_fail(facts: Facts) -> Found | None:
         "were forbidden by robots.txt": hour.denied,
         "found no page": hour.missing,
     }
-    return Found(
+    return Details(
         f"{percent(bad / hour.fetches, 0)} of the last hour's fetches failed.",
         f"Of {things(hour.fetches, 'fetch', 'fetches')}: "
         + ", ".join(f"{count(n)} {kind}" for kind, n in kinds.items() if n)
@@ -294,11 +295,11 @@ def fetches_fail(facts: Facts) -> Found | None:
         "15m",
     ),
 )
-def crawlers_slow(facts: Facts) -> Found | None:
+def crawlers_slow(facts: Facts) -> Details | None:
     figures = facts.figures
     if not _at_least(figures.now.ready_wait, SLOW) or standing_still(facts):
         return None
-    return Found(
+    return Details(
         "The crawlers are too slow." if _is_crawled(figures) else "The crawlers are too slow, or away.",
         f"{_pace(figures)} {_ready_hosts(figures)}",
     )
@@ -314,8 +315,8 @@ def crawlers_slow(facts: Facts) -> Found | None:
     WORKER,
     well="A worker is connected.",
 )
-def no_worker(facts: Facts) -> Found | None:
-    return None if facts.figures.now.worker_is_running or facts.figures.workers else Found("No worker runs.")
+def no_worker(facts: Facts) -> Details | None:
+    return None if facts.figures.now.worker_is_running or facts.figures.workers else Details("No worker runs.")
 
 
 @rule(
@@ -329,12 +330,14 @@ def no_worker(facts: Facts) -> Found | None:
         "5m",
     ),
 )
-def transaction_open(facts: Facts) -> Found | None:
+def transaction_open(facts: Facts) -> Details | None:
     if not facts.is_checkup:
         longest = facts.figures.now.longest_transaction
-        return Found(f"A transaction has been open for {lasting(longest)}.") if _at_least(longest, LONG_OPEN) else None
+        return (
+            Details(f"A transaction has been open for {lasting(longest)}.") if _at_least(longest, LONG_OPEN) else None
+        )
     if not facts.transactions:
-        unseen = Found(
+        unseen = Details(
             "This login cannot see how long the transactions of other logins have been open.", level="unseen"
         )
         return None if facts.server.sees_all else unseen
@@ -347,7 +350,7 @@ def transaction_open(facts: Facts) -> Found | None:
         + f", process {worst.pid},"
     )
     others = len(facts.transactions) - 1
-    return Found(
+    return Details(
         f"The {name} has been open for {lasting(worst.age)}, {worst.state}.",
         ("It locks hosts: no page of them is handed out until it ends." if worst.holds_hosts else "")
         + (f" {count(others)} more {either(others, 'has', 'have')} been open for long." if others else ""),
@@ -370,14 +373,14 @@ def transaction_open(facts: Facts) -> Found | None:
         do="recrawl run {{ $labels.job_name }}",
     ),
 )
-def job_failing(facts: Facts) -> Found | None:
+def job_failing(facts: Facts) -> Details | None:
     failed = [run for run in facts.figures.runs if run.result == "failed" or (run.ok is False and run.failures)]
     if not failed:
         return None
     run = max(failed, key=lambda run: run.failures)
     often = "failed" if run.failures <= 1 else f"failed {run.failures} times in a row"
     message = (run.message or "It did not say why").strip().rstrip(".")
-    return Found(
+    return Details(
         f"The job {run.job} {often}.",
         f"{message[:1].upper()}{message[1:200]}. {_in_force(run, facts.figures.now.as_of)}",
         do=f"recrawl run {run.job}",
@@ -397,7 +400,7 @@ def job_failing(facts: Facts) -> Found | None:
         "5m",
     ),
 )
-def job_late(facts: Facts) -> Found | None:
+def job_late(facts: Facts) -> Details | None:
     """A worker runs one job at a time. In its first minute it starts none."""
     figures = facts.figures
     as_of = figures.now.as_of
@@ -408,7 +411,7 @@ def job_late(facts: Facts) -> Found | None:
     for job in figures.schedule:
         late = as_of - job.due_at if job.due_at and job.every else timedelta(0)
         if late > JOB_LATE and (not runs or late > MISSED * (job.every or late)):
-            return Found(
+            return Details(
                 f"The job {job.job} should have started {lasting(late)} ago.",
                 f"It waits for the job {runs[0].job}, which has run for {lasting(as_of - runs[0].running_since)}."
                 if runs and runs[0].running_since
@@ -435,7 +438,7 @@ def job_late(facts: Facts) -> Found | None:
         "30m",
     ),
 )
-def hosts_blocked(facts: Facts) -> Found | None:
+def hosts_blocked(facts: Facts) -> Details | None:
     figures, checkup = facts.figures, facts.checkup
     minute = figures.minute
     hosts = minute.hosts or 0
@@ -449,12 +452,12 @@ def hosts_blocked(facts: Facts) -> Found | None:
     names = f"{':' if len(known) == blocked else ', among them'} {', '.join(known)}" if known else ""
     if hosts and blocked >= MOST_BLOCKED * hosts and (figures.now.due or figures.now.new_waiting):
         level: Level = "warn" if _is_crawled(figures) else "trouble"
-        return Found(f"Hardly anything can be fetched: {which[:1].lower()}{which[1:]} blocked{names}.", level=level)
+        return Details(f"Hardly anything can be fetched: {which[:1].lower()}{which[1:]} blocked{names}.", level=level)
     if blocked >= max(FEW_BLOCKED, MANY_BLOCKED * hosts):
         waits = f"{things(due, 'late page')} {either(due, 'waits', 'wait')} for them."
-        return Found(f"{which} blocked{names}.", waits)
+        return Details(f"{which} blocked{names}.", waits)
     waits_long = sum(host.due for host in figures.late_hosts if host.waits_for == "block") >= FEW
-    return Found(f"{which} blocked{names}.", level="warn" if waits_long else "ok") if facts.is_checkup else None
+    return Details(f"{which} blocked{names}.", level="warn" if waits_long else "ok") if facts.is_checkup else None
 
 
 # ------------------------------------------------------------------------------------------------ what crawlers report
@@ -474,11 +477,11 @@ def hosts_blocked(facts: Facts) -> Found | None:
     ),
     in_status=False,
 )
-def leases_end(facts: Facts) -> Found | None:
+def leases_end(facts: Facts) -> Details | None:
     day = facts.figures.day
     if day.handed_out < FEW or day.expired <= EXPIRED * day.handed_out:
         return None
-    return Found(
+    return Details(
         f"{percent(day.expired / day.handed_out, 0)} of the pages that were handed out were never reported.",
         f"{count(day.expired)} of {count(day.handed_out)} in {day.covers(facts.figures.now.as_of)}.",
     )
@@ -501,11 +504,11 @@ def leases_end(facts: Facts) -> Found | None:
         "30m",
     ),
 )
-def slots_missed(facts: Facts) -> Found | None:
+def slots_missed(facts: Facts) -> Details | None:
     hour = facts.figures.hour
     if hour.missed < FEW or hour.missed <= UNUSED_SLOTS * hour.handed_out:
         return None
-    return Found(
+    return Details(
         f"Crawlers miss {percent(hour.missed / max(hour.handed_out, hour.missed), 0)} of their slots.",
         f"In the last hour they released {things(hour.missed, 'page')} after the time for the request had passed.",
     )
@@ -525,7 +528,7 @@ def slots_missed(facts: Facts) -> Found | None:
     ),
     in_status=False,
 )
-def reports_rejected(facts: Facts) -> Found | None:
+def reports_rejected(facts: Facts) -> Details | None:
     day = facts.figures.day
     reports = day.fetches + day.stale + day.refused
     if reports < FEW or day.stale + day.refused <= REJECTED * reports:
@@ -533,7 +536,7 @@ def reports_rejected(facts: Facts) -> Found | None:
     bad, why = max(
         (day.stale, "came after their lease had ended"), (day.refused, "name an unknown page or are not valid")
     )
-    return Found(
+    return Details(
         f"{percent(bad / reports, 0)} of the reports {why}.",
         f"{count(bad)} of {count(reports)} in {day.covers(facts.figures.now.as_of)}.",
         fix=LONGER_LEASE if bad == day.stale else None,
@@ -558,12 +561,12 @@ def reports_rejected(facts: Facts) -> Found | None:
     ),
     in_status=False,
 )
-def changes_not_reported(facts: Facts) -> Found | None:
+def changes_not_reported(facts: Facts) -> Details | None:
     day = facts.figures.day
     could = day.changed + day.unchanged
     if could < FEW or day.change_unknown <= UNTOLD * could:
         return None
-    return Found(
+    return Details(
         f"{percent(day.change_unknown / could, 0)} of the reports do not say whether the page changed.",
         f"{count(day.change_unknown)} of {count(could)} in {day.covers(facts.figures.now.as_of)}.",
     )
@@ -587,11 +590,11 @@ def changes_not_reported(facts: Facts) -> Found | None:
     ),
     in_status=False,
 )
-def revisits_skipped(facts: Facts) -> Found | None:
+def revisits_skipped(facts: Facts) -> Details | None:
     day, now = facts.figures.day, facts.figures.now.as_of
     if day.revisits < FEW or day.skipped <= SKIPPED * day.revisits:
         return None
-    return Found(
+    return Details(
         f"{count(day.skipped)} revisits were skipped in {day.covers(now)}, and {count(day.revisits)} were made."
     )
 
@@ -610,7 +613,7 @@ def revisits_skipped(facts: Facts) -> Found | None:
     ),
     in_status=False,
 )
-def less_fresh(facts: Facts) -> Found | None:
+def less_fresh(facts: Facts) -> Details | None:
     found = [
         minute.fresh + 3 * (minute.fresh_error or 0) < minute.expected - LESS_FRESH
         for minute in facts.figures.minutes
@@ -619,29 +622,29 @@ def less_fresh(facts: Facts) -> Found | None:
     minute = facts.figures.minute
     if len(found) < HOUR / MINUTE / 2 or not all(found):
         return None
-    return Found(
+    return Details(
         f"{percent(minute.fresh)} of the value is fresh, but the allocation expects {percent(minute.expected)}.",
         "This was so for the whole last hour.",
     )
 
 
 @rule("warn", fix=ALLOCATE, well="The allocation in force fits the settings and the pages.", in_status=False)
-def allocation_outdated(facts: Facts) -> Found | None:
+def allocation_outdated(facts: Facts) -> Details | None:
     last, figures, checkup = facts.figures.allocation, facts.figures, facts.checkup
     if last is None:
-        return Found("There is no allocation yet: every page is fetched equally often.", level="ok")
+        return Details("There is no allocation yet: every page is fetched equally often.", level="ok")
     wanted, budget = figures.settings.get("objective"), figures.set_budget
     added, pages = checkup.added_since_allocation or 0, checkup.pages
     if wanted and wanted != last.objective:
-        return Found(f"The allocation in force is for the objective {last.objective}. The setting is {wanted}.")
+        return Details(f"The allocation in force is for the objective {last.objective}. The setting is {wanted}.")
     if budget is not None and abs(budget - last.budget) > 0.05 * budget:
-        return Found(
+        return Details(
             f"The allocation in force is for {count(last.budget)} fetches a day. The setting is {count(budget)}."
         )
     if pages and added > max(FEW, OTHER_PAGES * pages):
         ago = lasting(figures.now.as_of - last.started_at)
         share = percent(min(1, added / pages), 0)
-        return Found(f"{share} of the pages were added after the last allocation, {ago} ago.")
+        return Details(f"{share} of the pages were added after the last allocation, {ago} ago.")
     return None
 
 
@@ -657,14 +660,14 @@ def allocation_outdated(facts: Facts) -> Found | None:
     ),
     in_status=False,
 )
-def over_budget(facts: Facts) -> Found | None:
+def over_budget(facts: Facts) -> Details | None:
     day, budget, now = facts.figures.day, facts.figures.set_budget, facts.figures.now.as_of
     if budget is None or day.since is None or now - day.since < 6 * HOUR:
         return None
     daily = day.fetches * (timedelta(days=1) / (now - day.since))
     if daily <= OVERSPENT * budget + FEW:
         return None
-    return Found(f"The crawl makes {count(daily)} fetches a day, {percent(daily / budget, 0)} of its budget.")
+    return Details(f"The crawl makes {count(daily)} fetches a day, {percent(daily / budget, 0)} of its budget.")
 
 
 @rule(
@@ -674,12 +677,12 @@ def over_budget(facts: Facts) -> Found | None:
     well="No single host has most of the pages.",
     in_status=False,
 )
-def big_host(facts: Facts) -> Found | None:
+def big_host(facts: Facts) -> Details | None:
     found = facts.checkup
     most, pages = found.most_pages or 0, found.pages or 0
     if pages < MANY_PAGES or most <= BIG_HOST * pages or most == pages:
         return None
-    return Found(
+    return Details(
         f"{found.largest_host} has {percent(most / pages, 0)} of all pages: {count(most)} of {count(pages)}.",
         do=f"SELECT recrawl.set_host({literal(found.largest_host or '')}, max_pages => {most});",
     )
@@ -694,12 +697,14 @@ def big_host(facts: Facts) -> Found | None:
     Fix("clock", "See whether this machine's clock is synchronised", "timedatectl status"),
     well="The clocks of this machine and of the server agree.",
 )
-def clocks_differ(facts: Facts) -> Found | None:
+def clocks_differ(facts: Facts) -> Details | None:
     if facts.asked_at is None or facts.server.clock is None:
         return None
     off = facts.server.clock - facts.asked_at
     side = "behind" if off > timedelta(0) else "ahead of"
-    return Found(f"The clock of this machine is {lasting(abs(off))} {side} the server's.") if abs(off) > CLOCK else None
+    return (
+        Details(f"The clock of this machine is {lasting(abs(off))} {side} the server's.") if abs(off) > CLOCK else None
+    )
 
 
 @rule(
@@ -708,13 +713,13 @@ def clocks_differ(facts: Facts) -> Found | None:
     Fix("vacuum", "See what keeps them", "VACUUM (VERBOSE) recrawl_internal.queue;"),
     well="PostgreSQL removes deleted rows.",
 )
-def dead_rows(facts: Facts) -> Found | None:
+def dead_rows(facts: Facts) -> Details | None:
     if not facts.server.vacuums:
         do = "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();"
-        return Found("Autovacuum is off: deleted rows are never removed.", level="trouble", do=do)
+        return Details("Autovacuum is off: deleted rows are never removed.", level="trouble", do=do)
     for table in facts.tables:
         if table.dead > max(MANY_DEAD, DEAD * table.live):
-            return Found(
+            return Details(
                 f"The table {table.table} holds {count(table.dead)} dead rows and {count(table.live)} live rows.",
                 do=f"VACUUM (VERBOSE) recrawl_internal.{table.table};",
             )
@@ -728,7 +733,7 @@ def dead_rows(facts: Facts) -> Found | None:
     well="The settings of the server fit a crawl.",
     in_status=False,
 )
-def server_settings(facts: Facts) -> Found | None:
+def server_settings(facts: Facts) -> Details | None:
     server = facts.server
     wanted = {
         "autovacuum_naptime": (server.naptime <= NAPTIME, "10s"),
@@ -742,7 +747,7 @@ def server_settings(facts: Facts) -> Found | None:
     if not wrong or not facts.is_checkup:
         return None
     statements = [f"ALTER SYSTEM SET {name} = '{value}';" for name, value in wrong.items()]
-    return Found(
+    return Details(
         f"{things(len(wrong), 'setting')} of the server {either(len(wrong), 'does', 'do')} not fit a crawl: "
         f"{', '.join(wrong)}.",
         do=" ".join([*statements, "SELECT pg_reload_conf();"]),
@@ -755,17 +760,17 @@ def server_settings(facts: Facts) -> Found | None:
     Fix("replica", "Drop the slot of a replica that is gone", "SELECT pg_drop_replication_slot('name');"),
     well="No replica is far behind.",
 )
-def replica_behind(facts: Facts) -> Found | None:
+def replica_behind(facts: Facts) -> Details | None:
     for slot in facts.slots:
         do = f"SELECT pg_drop_replication_slot({literal(slot.name)});"
         if (slot.transactions_behind or 0) > BEHIND:
-            return Found(
+            return Details(
                 f"The replication slot {slot.name} is {count(slot.transactions_behind)} transactions behind: rows "
                 "deleted since then cannot be removed.",
                 do=do,
             )
         if not slot.active and (slot.kept_bytes or 0) > KEPT_BYTES:
-            return Found(
+            return Details(
                 f"No replica reads the replication slot {slot.name}, and the server keeps "
                 f"{size(slot.kept_bytes or 0)} of write-ahead log for it.",
                 do=do,
@@ -779,12 +784,12 @@ def replica_behind(facts: Facts) -> Found | None:
     Fix("login", "Give crawlers a login of their own", "CREATE ROLE crawler LOGIN IN ROLE recrawl_crawler;"),
     well="No crawler is connected as a superuser.",
 )
-def crawler_is_superuser(facts: Facts) -> Found | None:
+def crawler_is_superuser(facts: Facts) -> Details | None:
     if facts.is_embedded:
         return None  # only those who may read its files can connect
     if facts.superusers:
-        return Found(f"Crawlers log in as {facts.superusers[0].login}, a superuser.")
-    unseen = Found("This login cannot see whether crawlers are superusers.", level="unseen")
+        return Details(f"Crawlers log in as {facts.superusers[0].login}, a superuser.")
+    unseen = Details("This login cannot see whether crawlers are superusers.", level="unseen")
     return None if facts.server.sees_all else unseen
 
 
@@ -792,35 +797,35 @@ def crawler_is_superuser(facts: Facts) -> Found | None:
 
 
 @rule("ok")
-def nothing_due(facts: Facts) -> Found | None:
+def nothing_due(facts: Facts) -> Details | None:
     now = facts.figures.now
     if now.due or now.new_waiting:
         return None
     then = f" The next page is due {when(now.next_ready_at, now.as_of)}." if now.next_ready_at else ""
-    return Found("The crawl keeps up: no page is late.", f"{_pace(facts.figures)}{then}")
+    return Details("The crawl keeps up: no page is late.", f"{_pace(facts.figures)}{then}")
 
 
 @rule("ok", fix=Fix("allocation", "Divide the budget now, without waiting for the worker", "recrawl run allocate"))
-def no_allocation(facts: Facts) -> Found | None:
+def no_allocation(facts: Facts) -> Details | None:
     """Nobody need hurry before the first fetch, or while no page waits."""
     figures = facts.figures
     if figures.allocation or figures.reported_at is None or not (figures.now.due or figures.now.new_waiting):
         return None
     daily = float(facts.figures.settings.get("frequency") or 1)
     often = "once a day" if daily == 1 else f"{count(daily)} times a day"
-    return Found(
+    return Details(
         "The crawl works. There is no allocation yet.",
         f"{_pace(facts.figures)} Until the first allocation every page is fetched {often}.",
     )
 
 
 @rule("ok")
-def budget_unused(facts: Facts) -> Found | None:
+def budget_unused(facts: Facts) -> Details | None:
     last = facts.figures.allocation
     if last is None or facts.figures.budget is None or last.unused <= UNUSED * last.budget:
         return None
     unused = count(last.unused)
-    return Found(
+    return Details(
         "The crawl keeps up. Gaps leave a part of the budget unused.",
         f"{_pace(facts.figures)} The gaps leave no use for {unused} of {count(last.budget)} fetches a day.",
         fix=Fix("budget", f"{unused} fetches a day are not used. See what a lower budget costs", "recrawl plan"),
@@ -828,33 +833,33 @@ def budget_unused(facts: Facts) -> Found | None:
 
 
 @rule("ok")
-def budget_sets_pace(facts: Facts) -> Found | None:
+def budget_sets_pace(facts: Facts) -> Details | None:
     """Pages do not wait for hosts: the whole budget is used."""
     last = facts.figures.allocation
     if facts.figures.budget is None or last is None or last.unused > 0.01 * last.budget:
         return None
-    return Found("The crawl keeps up. The budget sets the pace.", _pace(facts.figures))
+    return Details("The crawl keeps up. The budget sets the pace.", _pace(facts.figures))
 
 
 @rule("ok")
-def gaps_set_pace(facts: Facts) -> Found:
+def gaps_set_pace(facts: Facts) -> Details:
     """Without a budget, and if no page waits for a gap, the shortest interval does."""
     figures = facts.figures
     capped = figures.allocation.capped_hosts if figures.allocation else 0
     waits = figures.budget or capped or figures.now.new_waiting or figures.minute.due_gap
     limit = "The gaps of the hosts set" if waits else "No budget is set: the shortest interval sets"
-    return Found(f"The crawl keeps up. {limit} the pace, not your crawlers.", _pace(figures))
+    return Details(f"The crawl keeps up. {limit} the pace, not your crawlers.", _pace(figures))
 
 
 @rule("ok")
-def gap_too_short(facts: Facts) -> Found | None:
+def gap_too_short(facts: Facts) -> Details | None:
     """This is never the first finding: it only adds its fix to a verdict."""
     for host in facts.figures.late_hosts:
         if host.waits_for == "block" and host.due >= FEW and (host.blocked_reason or "").endswith(("429", "503")):
             gap = interval(2 * (host.gap or timedelta(seconds=1)))
             says = f"{host.host} is blocked: {host.blocked_reason}. {count(host.due)} of its pages are late."
             do = f"SELECT recrawl.set_host({literal(host.host)}, gap => {gap});"
-            return Found(says, fix=Fix("host", f"{says} A longer gap may help", do))
+            return Details(says, fix=Fix("host", f"{says} A longer gap may help", do))
     return None
 
 

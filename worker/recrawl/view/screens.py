@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from textwrap import wrap
 
-from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Now, Run, Schedule
-from recrawl.view.rule import MARKS, Finding
+from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Now, PastRun, Schedule
+from recrawl.view.rule import MARKS, Diagnosis
 from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
 
 WIDTH = 80
@@ -18,12 +18,12 @@ RUN_MARKS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "r
 DETAIL_LEFT_OUT = {"gaps_set_pace", "budget_sets_pace", "budget_unused", "nothing_due"}
 
 
-def status(figures: Figures, said: Finding) -> list[str]:
-    lines = _marked(MARKS[said.level], said.headline)
-    lines += ["", *_marked(" ", said.detail)] if said.code not in DETAIL_LEFT_OUT else []
+def status(figures: Figures, verdict: Diagnosis) -> list[str]:
+    lines = _marked(MARKS[verdict.level], verdict.headline)
+    lines += ["", *_marked(" ", verdict.detail)] if verdict.code not in DETAIL_LEFT_OUT else []
     if figures.database == "same" and figures.ever.has_pages:
         lines += ["", *_figures(figures)]
-    for fix in said.fixes:
+    for fix in verdict.fixes:
         lines += ["", *_marked("▲", fix.says), *_commands(fix.do)]
     if figures.database == "same":
         at = f"{figures.now.as_of.astimezone():%H:%M:%S}"
@@ -75,7 +75,7 @@ def limits(minute: Minute) -> str:
     return ", ".join(f"{word} {percent(bound)}" for word, bound in bounds.items() if bound is not None)
 
 
-def doctor(checks: Sequence[Finding]) -> list[str]:
+def doctor(checks: Sequence[Diagnosis]) -> list[str]:
     lines = []
     for check in checks:
         lines += _marked(MARKS[check.level], f"{check.headline} {check.detail}")
@@ -105,7 +105,7 @@ def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime
     return [*lines, "", "Run a job now: recrawl run JOB"]
 
 
-def runs(name: str, past: Sequence[Run]) -> list[str]:
+def runs(name: str, past: Sequence[PastRun]) -> list[str]:
     """The runs of one job, the newest first."""
     if not past:
         return [f"{name} had no failure" if name in ALWAYS else f"{name} never ran: recrawl run {name}"]
@@ -132,13 +132,13 @@ def _ran(job: str, run: LastRun | None, as_of: datetime) -> str:
     return f"{run.result} {lasting(as_of - run.started_at)} ago{often}, took {took}"
 
 
-def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
+def top(figures: Figures, verdict: Diagnosis, name: str, height: int = 24) -> list[str]:
     """A full screen."""
     now, minutes = figures.now, figures.minutes
     at = f"{now.as_of.astimezone():%H:%M:%S}"
     head = f"recrawl  {name}"[: WIDTH - 12]
     lines = [f"{head:<{WIDTH - len(at)}}{at}"]
-    lines += [*_marked(MARKS[said.level], said.headline)[:2], ""]
+    lines += [*_marked(MARKS[verdict.level], verdict.headline)[:2], ""]
     last = figures.minute
     per_minute = [minute.fetches for minute in minutes]
     failed = last.failed + last.throttled

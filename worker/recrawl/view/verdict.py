@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from recrawl.view.facts import Facts
 from recrawl.view.figures import Figures
-from recrawl.view.rule import Finding, Fix
+from recrawl.view.rule import Diagnosis, Fix
 from recrawl.view.rules import RULES
 
 MOST_FIXES = 3
 WITHOUT_TABLES = ("server_version", "database")  # the rules that can be asked before `recrawl migrate`
 
 
-def verdict(figures: Figures) -> Finding:
+def verdict(figures: Figures) -> Diagnosis:
     """The first finding, with its fix and the fixes of later findings.
 
     If something is wrong, only findings that are trouble give their fixes.
@@ -31,8 +31,8 @@ def verdict(figures: Figures) -> Finding:
     return replace(first, fixes=tuple(by_topic.values())[:MOST_FIXES])
 
 
-def checks(facts: Facts) -> list[Finding]:
+def checks(facts: Facts) -> list[Diagnosis]:
     rules = [rule for rule in RULES if rule.well]
     if facts.figures.database != "same":
         rules = [rule for rule in rules if rule.code in WITHOUT_TABLES]
-    return [rule.on(facts) or Finding(rule.code, "ok", rule.well) for rule in rules]
+    return [rule.on(facts) or Diagnosis(rule.code, "ok", rule.well) for rule in rules]

@@ -8,7 +8,7 @@ import pytest
 
 from recrawl.view.figures import DAY, HOUR
 from recrawl.view.parts.charts import Plot, Scale, Series, bar, lines, numbers, stacks
-from worker.view.looks import NOW
+from worker.view.reports import NOW
 
 END = NOW.replace(minute=0, second=0)
 
@@ -17,8 +17,8 @@ def over(*hours_ago: int, longest: timedelta = DAY) -> Plot:
     return Plot([END - ago * HOUR for ago in hours_ago], HOUR, END, longest)
 
 
-def paths(svg: str, look: str) -> list[str]:
-    return re.findall(rf'<path class="{look}[^"]*" d="([^"]*)"', svg)
+def paths(svg: str, css_class: str) -> list[str]:
+    return re.findall(rf'<path class="{css_class}[^"]*" d="([^"]*)"', svg)
 
 
 def places(svg: str) -> list[tuple[float, float]]:

@@ -11,13 +11,13 @@ from itertools import combinations
 import pytest
 
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.view import find, overview
+from recrawl.view import overview, search
 from recrawl.view.figures import HOUR, SHARES, Figures, LastRun
 from recrawl.view.history import Event, History
 from recrawl.view.parts import page
-from recrawl.view.parts.html import Html, el, said
-from recrawl.view.rule import Finding, Fix
-from worker.view.looks import EMPTY, FIGURES, HISTORY, NOW, look
+from recrawl.view.parts.html import Html, el, in_markup
+from recrawl.view.rule import Diagnosis, Fix
+from worker.view.reports import EMPTY, FIGURES, HISTORY, NOW, report
 
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>"'&--></style></title>"""
 VOID = {"input", "meta", "link"}
@@ -61,8 +61,8 @@ def evil_look(*, live: bool) -> str:
         blocked=tuple(replace(h, host=host, blocked_reason=EVIL) for h in HISTORY.blocked),
         events=(Event(NOW, EVIL, EVIL, EVIL, EVIL),),
     )
-    verdict = Finding("working", "warn", EVIL, EVIL, (Fix(EVIL, EVIL, EVIL),))
-    return overview.html(look(figures, history, verdict=verdict, live=live), 5 if live else None)
+    verdict = Diagnosis("working", "warn", EVIL, EVIL, (Fix(EVIL, EVIL, EVIL),))
+    return overview.html(report(figures, history, verdict=verdict, live=live), 5 if live else None)
 
 
 # -- markup --
@@ -71,13 +71,13 @@ def evil_look(*, live: bool) -> str:
 def test_text_is_escaped_wherever_it_stands() -> None:
     assert el("p", "<b>", title='"<') == '<p title="&quot;&lt;">&lt;b&gt;</p>'
     assert el("p", ["<", None, Html("<b></b>")], hidden=True, title=None) == "<p hidden>&lt;<b></b></p>"
-    assert said("**<b>**") == "<b>&lt;b&gt;</b>"
+    assert in_markup("**<b>**") == "<b>&lt;b&gt;</b>"
 
 
 @pytest.mark.parametrize("live", [False, True])
 def test_what_comes_from_the_web_is_text(live: bool) -> None:
     html = evil_look(live=live)
-    plain = Tree(overview.html(look(live=live), 5 if live else None))
+    plain = Tree(overview.html(report(live=live), 5 if live else None))
     evil = Tree(html)
     assert evil.count("script") == plain.count("script") == 1
     assert evil.count("img") == 0
@@ -87,24 +87,24 @@ def test_what_comes_from_the_web_is_text(live: bool) -> None:
 
 def test_so_is_what_somebody_looks_for_and_finds() -> None:
     rows = [{"topic": EVIL, "code": EVIL, "says": EVIL, "fix": EVIL, "detail": None}]
-    for found in (find.SearchResult(EVIL, NOW), find.SearchResult(EVIL, NOW, explanation=rows)):
-        tree = Tree(find.shown(found, 5))
+    for found in (search.SearchResult(EVIL, NOW), search.SearchResult(EVIL, NOW, explanation=rows)):
+        tree = Tree(search.shown(found, 5))
         assert tree.count("script") == 1 and tree.count("img") == 0
 
 
 @pytest.mark.parametrize(
     "shown",
     [
-        look(),
-        look(EMPTY, History()),
-        look(Figures(now=EMPTY.now, database="older"), History()),
-        look(FIGURES, History()),
-        look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-1:], tens=HISTORY.tens[-1:])),
-        look(replace(FIGURES, allocation=None, minutes=(), runs=(), settings={}), HISTORY),
+        report(),
+        report(EMPTY, History()),
+        report(Figures(now=EMPTY.now, database="older"), History()),
+        report(FIGURES, History()),
+        report(FIGURES, replace(HISTORY, hours=HISTORY.hours[-1:], tens=HISTORY.tens[-1:])),
+        report(replace(FIGURES, allocation=None, minutes=(), runs=(), settings={}), HISTORY),
     ],
     ids=["health", "empty", "older", "no history", "one point", "no minute"],
 )
-def test_every_crawl_makes_a_whole_page(shown: page.Look) -> None:
+def test_every_crawl_makes_a_whole_page(shown: page.Report) -> None:
     tree = Tree(overview.html(shown))
     assert len(set(tree.ids())) == len(tree.ids())
     labels = {label for _, attributes in tree.tags if (label := attributes.get("aria-labelledby"))}
@@ -116,19 +116,19 @@ def test_every_crawl_makes_a_whole_page(shown: page.Look) -> None:
 
 def test_the_mean_of_an_hour_is_not_called_what_is_so_now() -> None:
     """A crawl that stands still loses tens of points within the hour that goes on."""
-    html = overview.html(look(), None)
+    html = overview.html(report(), None)
     assert ">Fresh now<" in html and ">fresh<" in html and ">fresh now<" not in html
 
 
 def test_a_file_asks_the_network_for_nothing() -> None:
-    tree = Tree(overview.html(look()))
+    tree = Tree(overview.html(report()))
     links = [a.get("href") or a.get("src") for _, a in tree.tags if a.get("href") or a.get("src")]
     assert set(links) == {"data:,", "#main"}
     assert "form" not in {tag for tag, _ in tree.tags}
 
 
 def test_the_policy_knows_the_style_and_the_script_by_their_digests() -> None:
-    html = overview.html(look())
+    html = overview.html(report())
     for tag in ("style", "script"):
         (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
         digest = b64encode(sha256(text.encode()).digest()).decode()
@@ -140,7 +140,7 @@ def test_the_policy_knows_the_style_and_the_script_by_their_digests() -> None:
 
 def test_times_are_in_the_zone_of_the_page() -> None:
     elsewhere = datetime.fromisoformat("2026-11-21T16:04:10+01:00")
-    html = overview.html(replace(look(), now=elsewhere))
+    html = overview.html(replace(report(), now=elsewhere))
     assert "21 Nov 2026, 16:04:10 UTC+01:00" in html
     assert "22 Nov" not in html and ">16:04<" not in html
     assert (NOW + HOUR).astimezone(UTC).hour == 16
@@ -154,7 +154,7 @@ def test_the_view_knows_which_objectives_are_shares() -> None:
 def test_what_was_promised_is_told_as_a_share_where_it_is_one(objective: str, promised: str) -> None:
     assert FIGURES.allocation
     allocation = replace(FIGURES.allocation, objective=objective, utility=0.74)
-    html = overview.html(replace(look(), figures=replace(FIGURES, allocation=allocation)))
+    html = overview.html(replace(report(), figures=replace(FIGURES, allocation=allocation)))
     (told,) = re.findall(r"<dt>expected</dt><dd>([^<]*)</dd>", html)
     assert told.replace("\N{NO-BREAK SPACE}", " ") == promised
 

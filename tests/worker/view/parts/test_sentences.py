@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
-from recrawl.view.history import Span
+from recrawl.view.history import PastPeriod
 from recrawl.view.parts import sentences
-from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
+from worker.view.reports import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
 
 UNKNOWN = Minute(NOW)
 
@@ -17,8 +17,8 @@ def plain(sentence: str) -> str:
     return sentence.replace("**", "").replace("\N{NO-BREAK SPACE}", " ")
 
 
-def span(ago: timedelta, **more: float | None) -> Span:
-    return Span(NOW - ago, **more)  # type: ignore[arg-type]
+def span(ago: timedelta, **more: float | None) -> PastPeriod:
+    return PastPeriod(NOW - ago, **more)  # type: ignore[arg-type]
 
 
 # -- freshness --

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from recrawl.view import overview
-from recrawl.view.parts.charts import Plot, Series, figure, lines, numbers
-from recrawl.view.parts.page import Look, part
+from recrawl.view.parts.charts import Plot, Series, captioned, lines, numbers
+from recrawl.view.parts.page import Report, part
 from recrawl.words import percent, percent_of_axis
 
 LOOKS = ("first", "soft", "unchanged", "missing")  # of the lines that freshness is compared with
 
 
 def html(
-    look: Look,
+    look: Report,
     at: Sequence[datetime],
     every: timedelta,
     fresh: Sequence[float],
@@ -24,7 +24,7 @@ def html(
         Series("recrawl", "changed", fresh),
         *(Series(name, look, [share] * len(at)) for (name, share), look in zip(compared.items(), LOOKS, strict=True)),
     ]
-    chart = figure(
+    chart = captioned(
         "compared",
         "How fresh is it, compared with other policies?",
         said,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, floor, log10
 from operator import itemgetter
 
-from recrawl.view.parts.html import Html, el, row, said, table
+from recrawl.view.parts.html import Html, el, in_markup, row, table
 
 WIDTH = 1000  # of the plot in its own units, which stretch; its height is 100
 Value = float | None
@@ -23,7 +23,7 @@ LABEL = 9  # percent of a plot's height that a line of text takes
 @dataclass(frozen=True)
 class Series:
     name: str
-    look: str  # the class that colours it
+    css_class: str  # the class that colours it
     values: Sequence[Value]  # None = not known
 
 
@@ -31,7 +31,7 @@ class Series:
 class Plot:
     """Series over the same times, each value for the `step` from its time on. Times may be missing: that is a gap.
 
-    Times are UTC's; they are told in the zone.
+    `at` is in UTC. Labels are in `zone`.
     """
 
     at: Sequence[datetime]
@@ -93,9 +93,9 @@ def lines(plot: Plot, series: Sequence[Series], error: Sequence[Value], show: Ca
     known = [value for line in series for value in line.values if value is not None]
     scale = Scale.of([*known, *(edge for edges in around if edges for edge in edges)], from_zero=False)
     middles = [at + plot.step / 2 for at in plot.at]
-    drawn = [_path(f"line {first.look}", _line(plot, scale, middles, first.values))]
-    drawn += [_path(f"line dashed {one.look}", _steps(plot, scale, one.values)) for one in others]
-    band = _path(f"band {first.look}", _band(plot, scale, around))
+    drawn = [_path(f"line {first.css_class}", _line(plot, scale, middles, first.values))]
+    drawn += [_path(f"line dashed {one.css_class}", _steps(plot, scale, one.values)) for one in others]
+    band = _path(f"band {first.css_class}", _band(plot, scale, around))
     return _plot(plot, scale, [band, *reversed(drawn)], show, _ends(scale, series))
 
 
@@ -111,10 +111,10 @@ def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Cal
     drawn: list[Html | None] = []
     for layer, below, above in zip(series, tops, tops[1:], strict=False):
         between = [None if a is None or b is None else (b, a) for b, a in zip(below, above, strict=True)]
-        drawn.append(_path(f"layer {layer.look}", _band(plot, scale, between)))
+        drawn.append(_path(f"layer {layer.css_class}", _band(plot, scale, between)))
     labels: list[Html] = []
     if limit:
-        drawn.append(_path(f"line {limit.look}", _steps(plot, scale, limit.values)))
+        drawn.append(_path(f"line {limit.css_class}", _steps(plot, scale, limit.values)))
         if (last := last_known(limit.values)) is not None:
             labels.append(el("text", limit.name, class_="limit", x="100%", y=f"{scale.y(last)}%", dy=-6))
     return _plot(plot, scale, drawn, show, labels)
@@ -123,30 +123,32 @@ def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Cal
 def bars(rows: Sequence[tuple[str, float, str, str]]) -> Html:
     """Rows of name, value, the class that colours it, and its value in words."""
     most = max((value for _, value, _, _ in rows), default=0) or 1
-    drawn = (row(name, (bar(value / most, look), "bar"), (words, "right")) for name, value, look, words in rows)
+    drawn = (
+        row(name, (bar(value / most, css_class), "bar"), (words, "right")) for name, value, css_class, words in rows
+    )
     return el("table", drawn, class_="bars")
 
 
-def bar(share: float, look: str, marks: Sequence[tuple[float, str]] = ()) -> Html:
+def bar(share: float, css_class: str, marks: Sequence[tuple[float, str]] = ()) -> Html:
     """A bar that is filled up to a share, and marks on it. The text next to it says the same in words."""
     width = f"{min(max(share * 100, 0.4), 100):.1f}%"
-    drawn = [el("rect", class_=f"fill {look}", width=width, height="100%")] if share > 0 else []
-    for place, look in marks:
+    drawn = [el("rect", class_=f"fill {css_class}", width=width, height="100%")] if share > 0 else []
+    for place, css_class in marks:
         if 0 <= place <= 1:
             x = f"{place * 100:.1f}%"
-            drawn.append(el("line", class_=f"mark {look}", x1=x, x2=x, y1=-3, y2="100%"))
+            drawn.append(el("line", class_=f"mark {css_class}", x1=x, x2=x, y1=-3, y2="100%"))
     return el("svg", drawn, class_="meter", aria_hidden="true")
 
 
-def figure(
+def captioned(
     key: str, title: str, sentence: str, chart: Html | None, legend: Sequence[Series] = (), numbers: Html | None = None
 ) -> Html:
     """A chart under its title and the sentence that says what it shows. If `numbers` is given, the script shows the
     numbers at the pointer."""
-    caption = el("figcaption", el("h3", title), el("p", said(sentence)), id=f"{key}-says")
+    caption = el("figcaption", el("h3", title), el("p", in_markup(sentence)), id=f"{key}-says")
     if chart is None or numbers is None:
         return el("figure", caption, chart, id=key)
-    names = (el("span", el("b", class_=f"key {series.look}"), series.name) for series in legend)
+    names = (el("span", el("b", class_=f"key {series.css_class}"), series.name) for series in legend)
     keys = el("div", names, el("output"), class_="legend")
     plot = el("div", chart, class_="plot" if legend else "plot named", role="img", aria_labelledby=f"{key}-says")
     details = el("details", el("summary", "The numbers"), numbers, id=f"{key}-numbers")
@@ -198,8 +200,8 @@ def _times(plot: Plot) -> Iterator[tuple[float, str]]:
         at += spacing
 
 
-def _path(look: str, d: str) -> Html | None:
-    return el("path", class_=look, d=d) if d else None
+def _path(css_class: str, d: str) -> Html | None:
+    return el("path", class_=css_class, d=d) if d else None
 
 
 def _runs(plot: Plot, known: Sequence[object | None]) -> Iterator[list[int]]:
@@ -254,6 +256,6 @@ def _ends(scale: Scale, series: Sequence[Series]) -> list[Html]:
         places.append(max(y, places[-1] + LABEL) if places else y)
     too_low = max(places[-1] - 100, 0) if places else 0
     return [
-        el("text", one.name, class_=f"end {one.look}", x="100%", dx=7, y=f"{y - too_low:.1f}%", dy=4)
+        el("text", one.name, class_=f"end {one.css_class}", x="100%", dx=7, y=f"{y - too_low:.1f}%", dy=4)
         for y, (_, one) in zip(places, ends, strict=True)
     ]

@@ -5,18 +5,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 from recrawl.view.parts import sentences
-from recrawl.view.parts.html import Html, el, said, table
-from recrawl.view.parts.page import Look, copied, part
+from recrawl.view.parts.html import Html, el, in_markup, table
+from recrawl.view.parts.page import Report, copied, part
 from recrawl.words import clock, count, gain, interval, lasting, literal
 
 
 def host_table(
-    look: Look, name: str, columns: Sequence[tuple[str, str | None]], rows: Iterable[tuple[Any, ...]]
+    report: Report, name: str, columns: Sequence[tuple[str, str | None]], rows: Iterable[tuple[Any, ...]]
 ) -> Html | None:
     """One row per host, with its name first. On a phone each cell shows its heading."""
 
     def shown(host: str, *cells: object) -> Html:
-        link = el("a", host, href=f"/find?{urlencode({'q': host})}") if look.live else host
+        link = el("a", host, href=f"/find?{urlencode({'q': host})}") if report.live else host
         told = (el("td", cell, class_=c, data_name=words) for (words, c), cell in zip(columns, cells, strict=True))
         return el("tr", el("th", link, scope="row"), told)
 
@@ -25,16 +25,16 @@ def host_table(
 
 
 def host_part(name: str, title: str, sentence: str, hosts: Html | None) -> Html:
-    return part(name, title, el("div", el("p", said(sentence), class_="note"), hosts, class_="card"))
+    return part(name, title, el("div", el("p", in_markup(sentence), class_="note"), hosts, class_="card"))
 
 
-def capped_hosts(look: Look) -> Html:
-    hosts, minute = look.figures.capped_hosts[:10], look.figures.minute
+def capped_hosts(report: Report) -> Html:
+    hosts, minute = report.figures.capped_hosts[:10], report.figures.minute
     sentence = sentences.capped_hosts(hosts, minute.hosts_capped, minute.hosts)
     rows = [
         (
             host.host, count(host.pages), lasting(host.gap), count(host.wanted), count(host.frequency),
-            gain(host.half_gap_gain, look.figures.allocates_share),
+            gain(host.half_gap_gain, report.figures.allocates_share),
             copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {interval(host.gap / 2)});"),
         )
         for host in hosts
@@ -42,15 +42,15 @@ def capped_hosts(look: Look) -> Html:
     figures = ("pages", "gap", "fetches a day wanted", "fetches a day", "gain of half the gap")
     columns = [*((words, "right") for words in figures), ("if the host agrees", "wide")]
     return host_part(
-        "capped-hosts", "Hosts that are limited by their gap", sentence, host_table(look, "capped", columns, rows)
+        "capped-hosts", "Hosts that are limited by their gap", sentence, host_table(report, "capped", columns, rows)
     )
 
 
 WAITS = {"crawler": ("failed", "a crawler"), "gap": ("", "its gap"), "block": ("failed", "a block")}
 
 
-def late_hosts(look: Look) -> Html:
-    hosts = look.figures.late_hosts
+def late_hosts(report: Report) -> Html:
+    hosts = report.figures.late_hosts
     rows = []
     for host in hosts[:10]:
         kind, words = WAITS.get(host.waits_for, ("", host.waits_for))
@@ -61,22 +61,22 @@ def late_hosts(look: Look) -> Html:
     return el(
         "details",
         el("summary", "The hosts with the most late pages"),
-        el("p", said(sentences.late_hosts(hosts)), " ", more, class_="note"),
-        host_table(look, "late-hosts", columns, rows),
+        el("p", in_markup(sentences.late_hosts(hosts)), " ", more, class_="note"),
+        host_table(report, "late-hosts", columns, rows),
         class_="card",
         id="late-details",
     )
 
 
-def blocked(look: Look) -> Html:
-    hosts, minute = look.history.blocked, look.figures.minute
+def blocked(report: Report) -> Html:
+    hosts, minute = report.history.blocked, report.figures.minute
     sentence = sentences.blocked_hosts(hosts, minute.hosts_blocked, minute.hosts)
     rows = [
         (
-            host.host, clock(host.blocked_until, look.now), host.blocked_reason or "–", count(host.due),
+            host.host, clock(host.blocked_until, report.now), host.blocked_reason or "–", count(host.due),
             copied(f"SELECT recrawl.unblock_host({literal(host.host)});"),
         )
         for host in hosts
     ]  # fmt: skip
     columns = [("until", None), ("because", None), ("late pages", "right"), ("to unblock it", "wide")]
-    return host_part("blocked", "Blocked hosts", sentence, host_table(look, "blocked-hosts", columns, rows))
+    return host_part("blocked", "Blocked hosts", sentence, host_table(report, "blocked-hosts", columns, rows))

@@ -39,7 +39,7 @@ def el(tag: str, *children: object, **attributes: object) -> Html:
     return Html(f"<{tag}{given}>" if tag in VOID else f"<{tag}{given}>{Html.of(*children)}</{tag}>")
 
 
-def said(sentence: str) -> Html:
+def in_markup(sentence: str) -> Html:
     """A sentence, in which **this** stands out. A number and its unit stay on one line."""
     together = sub(r"(?<=\d) (?=%|(?:[kMG]|s|min|h|days)\b)", "\N{NO-BREAK SPACE}", sentence)
     return Html(sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(together)))

@@ -4,55 +4,57 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from recrawl.view.parts import sentences
-from recrawl.view.parts.charts import figure
+from recrawl.view.parts.charts import captioned
 from recrawl.view.parts.html import Html, el, row, table
-from recrawl.view.parts.page import Look, part, terms
+from recrawl.view.parts.page import Report, part, terms
 from recrawl.words import clock, count, lasting, percent, things
 
 ENDED = {"running": "is running"}
 
 
-def news(look: Look) -> Html:
-    return part("news", "What changed since yesterday?", el("div", changes(look), events(look), class_="two"))
+def news(report: Report) -> Html:
+    return part("news", "What changed since yesterday?", el("div", changes(report), events(report), class_="two"))
 
 
-def changes(look: Look) -> Html:
-    found = sentences.changes(look.history.hours, look.now)
-    looks: dict[bool | None, str] = {True: "better", False: "worse", None: ""}
-    rows = (row(c.name, (c.now, "right"), (c.difference, f"right {looks[c.better]}")) for c in found)
+def changes(report: Report) -> Html:
+    found = sentences.changes(report.history.hours, report.now)
+    css_classes: dict[bool | None, str] = {True: "better", False: "worse", None: ""}
+    rows = (row(c.name, (c.now, "right"), (c.difference, f"right {css_classes[c.better]}")) for c in found)
     if not found:
-        return figure("changes", "The figures", "Too little is known of the day before.", None)
+        return captioned("changes", "The figures", "Too little is known of the day before.", None)
     headings = (("", None), ("24 hours", "right"), ("compared with the 24 before", "right"))
     told = "The last 24 whole hours, compared with the 24 before."
-    return figure("changes", "The figures", told, table(headings, rows))
+    return captioned("changes", "The figures", told, table(headings, rows))
 
 
-def events(look: Look) -> Html:
-    shown = look.history.events
+def events(report: Report) -> Html:
+    shown = report.history.events
     rows = (
         el(
             "tr",
-            el("td", clock(event.at, look.now), class_="when"),
+            el("td", clock(event.at, report.now), class_="when"),
             el("td", el("span", event.kind, class_=f"pill {'crawl' if event.kind == 'crawl' else ''}")),
             el("td", el("b", event.subject), ": ", event.says, f" ({event.by})" if event.by else None, class_="wide"),
         )
         for event in shown
     )
     told = "The newest first." if shown else "No setting was changed and nothing stood still in the last two days."
-    return figure("events", "What happened", told, el("table", el("tbody", rows), class_="events") if shown else None)
+    return captioned(
+        "events", "What happened", told, el("table", el("tbody", rows), class_="events") if shown else None
+    )
 
 
-def machinery(look: Look) -> Html:
-    return part("machinery", None, jobs(look), allocation(look))
+def machinery(report: Report) -> Html:
+    return part("machinery", None, jobs(report), allocation(report))
 
 
-def jobs(look: Look) -> Html:
-    runs = look.figures.runs
+def jobs(report: Report) -> Html:
+    runs = report.figures.runs
     rows = []
     for run in runs:
         ended = ENDED.get(run.result, run.result), "worse" if run.result == "failed" else None
         took = lasting(timedelta(seconds=run.seconds))
-        when = clock(run.started_at, look.now)
+        when = clock(run.started_at, report.now)
         rows.append(row(run.job, (when, "when"), ended, (took, "right"), (run.message or "", "wide")))
     headings = ((name, None) for name in ("job", "started", "ended", "took", "message"))
     no_run = el("p", "No job has run yet. Start a worker: recrawl worker", class_="note")
@@ -60,13 +62,13 @@ def jobs(look: Look) -> Html:
     return el("details", el("summary", "Jobs"), el("div", body, class_="scroll", tabindex=0), class_="card", id="jobs")
 
 
-def allocation(look: Look) -> Html | None:
-    last = look.figures.allocation
+def allocation(report: Report) -> Html | None:
+    last = report.figures.allocation
     if last is None:
         return None
-    per_value: Callable[[float | None], str] = percent if look.figures.allocates_share else count
+    per_value: Callable[[float | None], str] = percent if report.figures.allocates_share else count
     rows = [
-        ("came into force", f"{clock(last.started_at, look.now)}, {lasting(look.now - last.started_at)} ago"),
+        ("came into force", f"{clock(last.started_at, report.now)}, {lasting(report.now - last.started_at)} ago"),
         ("objective", last.objective),
         ("expected", per_value(last.utility)),
         ("limit with gaps", per_value(last.limit_with_gaps)),

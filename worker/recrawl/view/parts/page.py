@@ -13,18 +13,18 @@ from pathlib import Path
 from recrawl.view.figures import Figures
 from recrawl.view.history import History
 from recrawl.view.parts.html import Html, el
-from recrawl.view.rule import MARKS, Finding, Fix
+from recrawl.view.rule import MARKS, Diagnosis, Fix
 
 STYLE = Html((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
 SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
-class Look:
+class Report:
     """The content of a report. Times are in the time zone of `now`. If it is live, hosts are links to their search."""
 
     figures: Figures
-    verdict: Finding
+    verdict: Diagnosis
     history: History
     now: datetime
     live: bool = False

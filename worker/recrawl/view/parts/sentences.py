@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
-from recrawl.view.history import Span
+from recrawl.view.history import PastPeriod
 from recrawl.view.rules import MANY_FAIL
 from recrawl.words import clock, count, either, percent, points, signed, things
 
@@ -20,8 +20,8 @@ def join(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def freshness(hours: Sequence[Span], minute: Minute, now: datetime) -> str:
-    known: list[Span | Minute] = [hour for hour in hours if hour.fresh is not None]
+def freshness(hours: Sequence[PastPeriod], minute: Minute, now: datetime) -> str:
+    known: list[PastPeriod | Minute] = [hour for hour in hours if hour.fresh is not None]
     if not known:
         return "Not known yet. When pages have been fetched, a worker estimates it every minute."
     last = minute if minute.fresh is not None else known[-1]
@@ -32,7 +32,7 @@ def freshness(hours: Sequence[Span], minute: Minute, now: datetime) -> str:
     return join(said, _compared(fresh, last), _trend(known, last))
 
 
-def _compared(fresh: float, last: Span | Minute) -> str:
+def _compared(fresh: float, last: PastPeriod | Minute) -> str:
     if last.expected is None:
         return "No allocation has said what to expect."
     same = max(SAME, 2 * (last.fresh_error or 0))
@@ -48,7 +48,7 @@ def _compared(fresh: float, last: Span | Minute) -> str:
     return f"That is {said}{with_limit}."
 
 
-def _trend(known: Sequence[Span | Minute], last: Span | Minute) -> str | None:
+def _trend(known: Sequence[PastPeriod | Minute], last: PastPeriod | Minute) -> str | None:
     before = [hour for hour in known if last.at - 7 * DAY <= hour.at <= last.at - 6 * DAY]
     if not before:
         return None
@@ -59,7 +59,7 @@ def _trend(known: Sequence[Span | Minute], last: Span | Minute) -> str | None:
     return f"A week ago the freshness was {percent(mean)}."
 
 
-def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: datetime) -> str:
+def fetches(hours: Sequence[PastPeriod], day: Total, budget: float | None, now: datetime) -> str:
     if day.since is None or not day.fetches:
         last = next((hour for hour in reversed(hours) if hour.fetches), None)
         if last is None:
@@ -86,13 +86,13 @@ def step_begin(now: datetime, step: timedelta) -> datetime:
     return now - (now - datetime.min.replace(tzinfo=UTC)) % step
 
 
-def whole(spans: Sequence[Span], now: datetime, last: timedelta, step: timedelta) -> list[Span]:
-    """The whole spans of one step within `last` before the present step."""
+def whole(periods: Sequence[PastPeriod], now: datetime, last: timedelta, step: timedelta) -> list[PastPeriod]:
+    """The whole periods of one step within `last` before the present step."""
     end = step_begin(now, step)
-    return [span for span in spans if end - last <= span.at < end]
+    return [period for period in periods if end - last <= period.at < end]
 
 
-def _idle(hours: Sequence[Span], now: datetime) -> str | None:
+def _idle(hours: Sequence[PastPeriod], now: datetime) -> str | None:
     """Whole hours of the last week without a fetch or without figures."""
     week = whole(hours, now, 7 * DAY, HOUR)
     idle = sum(not hour.fetches for hour in week)
@@ -112,7 +112,7 @@ CAUSES = {
 }
 
 
-def waiting(tens: Sequence[Span], minute: Minute, now: datetime) -> str:
+def waiting(tens: Sequence[PastPeriod], minute: Minute, now: datetime) -> str:
     known = [ten for ten in tens if ten.due is not None]
     if not known:
         return "Not known yet. A worker counts late pages every minute."
@@ -127,7 +127,7 @@ def waiting(tens: Sequence[Span], minute: Minute, now: datetime) -> str:
     return join(f"**{things(due, 'page')}** {either(due, 'is', 'are')} late{share}{at}.", _cause(last))
 
 
-def _cause(last: Span | Minute) -> str | None:
+def _cause(last: PastPeriod | Minute) -> str | None:
     shares = {name: getattr(last, name) for name in CAUSES}
     total = sum(share for share in shares.values() if share)
     if not total:
@@ -217,7 +217,7 @@ class Change:
     better: bool | None
 
 
-def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
+def changes(hours: Sequence[PastPeriod], now: datetime) -> list[Change]:
     """The last 24 whole hours compared with the 24 before: the figures that are known of both."""
     day, before = whole(hours, now, DAY, HOUR), whole(hours, now - DAY, DAY, HOUR)
     if min(len(day), len(before)) < ENOUGH:
@@ -236,16 +236,16 @@ def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
     return [change for change in found if change]
 
 
-def _mean(hours: Sequence[Span], name: str) -> float | None:
+def _mean(hours: Sequence[PastPeriod], name: str) -> float | None:
     known = [value for hour in hours if (value := getattr(hour, name)) is not None]
     return sum(known) / len(known) if known else None
 
 
-def _sum(hours: Sequence[Span], *names: str) -> float:
+def _sum(hours: Sequence[PastPeriod], *names: str) -> float:
     return float(sum(getattr(hour, name) for hour in hours for name in names))
 
 
-def _share(hours: Sequence[Span], *names: str) -> float | None:
+def _share(hours: Sequence[PastPeriod], *names: str) -> float | None:
     total = _sum(hours, "fetches")
     return _sum(hours, *names) / total if total else None
 

@@ -2,12 +2,12 @@
 
 from recrawl.view.parts.charts import bar
 from recrawl.view.parts.html import Html, el
-from recrawl.view.parts.page import Look, part
+from recrawl.view.parts.page import Report, part
 from recrawl.words import lasting, percent, short, things
 
 
-def tiles(look: Look) -> Html:
-    return part("tiles", None, el("div", (tile(look) for tile in TILES), class_="tiles"))
+def tiles(report: Report) -> Html:
+    return part("tiles", None, el("div", (tile(report) for tile in TILES), class_="tiles"))
 
 
 def tile(name: str, value: str, compared: str, meter: Html | None, note: str) -> Html:
@@ -15,8 +15,8 @@ def tile(name: str, value: str, compared: str, meter: Html | None, note: str) ->
     return el("div", el("h3", name), figure, meter, el("p", note), class_="tile")
 
 
-def fresh_tile(look: Look) -> Html:
-    minute, name = look.figures.minute, "Fresh now"
+def fresh_tile(report: Report) -> Html:
+    minute, name = report.figures.minute, "Fresh now"
     if minute.fresh is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     bounds = (minute.expected, "first", "expected"), (minute.limit_with_gaps, "ink", "limit with gaps")
@@ -31,25 +31,25 @@ def fresh_tile(look: Look) -> Html:
     return tile(name, percent(minute.fresh), error, bar(minute.fresh, "changed", marks), note)
 
 
-def fetched_tile(look: Look) -> Html:
-    day, budget = look.figures.day, look.figures.budget
-    share = day.of_budget(budget, look.now)
+def fetched_tile(report: Report) -> Html:
+    day, budget = report.figures.day, report.figures.budget
+    share = day.of_budget(budget, report.now)
     name = "Fetched in 24 hours"
     if budget is None:
         return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers allow")
-    last = look.figures.allocation
+    last = report.figures.allocation
     planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that the gaps allow
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
-    if not day.is_whole(look.now):
-        note += f" for the first {day.covers(look.now)}"
+    if not day.is_whole(report.now):
+        note += f" for the first {day.covers(report.now)}"
     if planned < 0.99:
         note += f"; the gaps of the hosts allow {percent(planned, 0)}"
     meter = bar(share or 0, "changed", [(planned, "first")] if planned < 0.99 else [])
     return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
 
 
-def in_time_tile(look: Look) -> Html:
-    day, name = look.figures.day, "Revisits on time"
+def in_time_tile(report: Report) -> Html:
+    day, name = report.figures.day, "Revisits on time"
     if not day.revisits:
         return tile(name, "–", "", None, "no page was fetched again in the last 24 hours")
     skipped = f"{things(day.skipped, 'revisit')} skipped" if round(day.skipped) else "none skipped"
@@ -57,15 +57,15 @@ def in_time_tile(look: Look) -> Html:
     return tile(name, percent(day.in_time), "", bar(day.in_time, "changed"), note)
 
 
-def covered_tile(look: Look) -> Html:
-    minute, name = look.figures.minute, "Pages fetched at least once"
+def covered_tile(report: Report) -> Html:
+    minute, name = report.figures.minute, "Pages fetched at least once"
     if minute.covered is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     waiting = minute.new_waiting or 0
     note = "no new page waits"
     if round(waiting):
         note = f"{things(waiting, 'new page')} wait{'s' if round(waiting) == 1 else ''}"
-        if left := look.figures.day.left(waiting, look.now):
+        if left := report.figures.day.left(waiting, report.now):
             note += f", {lasting(left)} at today's pace"
     return tile(name, percent(minute.covered), "by value", bar(minute.covered, "changed"), note)
 

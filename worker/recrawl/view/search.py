@@ -29,12 +29,12 @@ def find(connection: store.Connection, asked: str) -> SearchResult:
     if not asked or "\0" in asked:
         return SearchResult("", now)
     if asked.isdecimal() or "://" in asked:
-        return SearchResult(asked, now, explanation=store.verbs.explain_page(connection, asked))
+        return SearchResult(asked, now, explanation=store.calls.explain_page(connection, asked))
     if "/" in asked:
-        return SearchResult(asked, now, explanation=store.verbs.explain_page(connection, f"https://{asked}"))
-    detail = store.verbs.explain_page(connection, asked)[0]["detail"]
+        return SearchResult(asked, now, explanation=store.calls.explain_page(connection, f"https://{asked}"))
+    detail = store.calls.explain_page(connection, asked)[0]["detail"]
     return SearchResult(
-        asked, now, host=store.looks.host(connection, detail.get("host", "")), name=detail.get("name", "")
+        asked, now, host=store.views.host(connection, detail.get("host", "")), name=detail.get("name", "")
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recrawl import store
 
 TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error, such as no connection
-EVERY = 2.0  # seconds between two looks of `recrawl top`
+EVERY = 2.0  # seconds between two screens of `recrawl top`
 COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
 
 
@@ -88,11 +88,11 @@ def jobs(job: str | None, as_json: bool) -> None:
 
     with connected() as connection:
         if as_json or job:
-            runs = store.looks.past_runs(connection, figures.Run, job)
+            runs = store.views.past_runs(connection, figures.PastRun, job)
         else:
-            now = store.looks.crawl_status(connection, figures.Now)
-            last = store.looks.last_runs(connection, figures.LastRun, figures.ALWAYS)
-            known = {each.job: each for each in store.looks.schedule(connection, figures.Schedule)}
+            now = store.views.crawl_status(connection, figures.Now)
+            last = store.views.last_runs(connection, figures.LastRun, figures.ALWAYS)
+            known = {each.job: each for each in store.views.schedule(connection, figures.Schedule)}
     if as_json:
         from dataclasses import asdict
 

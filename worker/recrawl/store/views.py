@@ -1,6 +1,6 @@
-"""Reads for people, through the views that recrawl_reader may read.
+"""Reads for people, through the views that recrawl_reader may read. Only `in_force` needs more rights.
 
-The fields of the dataclass `shape` are the names of the wanted columns.
+Most functions get a dataclass, `row_type`. Its fields are the names of the columns that they read.
 """
 
 from dataclasses import fields
@@ -10,56 +10,56 @@ from typing import Any, LiteralString
 from psycopg import sql
 from psycopg.errors import InvalidSchemaName, UndefinedTable
 
-from recrawl.store.connection import Connection, Shape, rows, shaped, value
+from recrawl.store.connection import Connection, RowType, rows, rows_as, value
 
 # The counts among the columns that the dashboard reads by ten minutes: their minutes are added up. The other columns
 # that it reads are states: the mean is taken.
-HAPPENED = {
+SUMMED_COLUMNS = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
     *("skipped", "handed_out", "expired", "pages_added"),
 }
 
 
-def crawl_status(connection: Connection, shape: type[Shape]) -> Shape:
-    (row,) = of_view(connection, shape, "crawl_status")
+def crawl_status(connection: Connection, row_type: type[RowType]) -> RowType:
+    (row,) = of_view(connection, row_type, "crawl_status")
     return row
 
 
-def vitals(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
+def vitals(connection: Connection, row_type: type[RowType], last: timedelta) -> list[RowType]:
     """The minutes of the last hour or so, in order."""
-    return of_view(connection, shape, "vitals", "where at >= clock_timestamp() - %s order by at", last)
+    return of_view(connection, row_type, "vitals", "where at >= clock_timestamp() - %s order by at", last)
 
 
-def vitals_total(connection: Connection, shape: type[Shape], last: timedelta) -> Shape:
+def vitals_total(connection: Connection, row_type: type[RowType], last: timedelta) -> RowType:
     """The counts of the minutes of a day or so, added up, with the start of the first of them as `since`."""
-    counts = [field.name for field in fields(shape) if field.name != "since"]
+    counts = [field.name for field in fields(row_type) if field.name != "since"]
     sums = sql.SQL(", ").join(sql.SQL("coalesce(sum({0}), 0)::float8 as {0}").format(sql.Identifier(n)) for n in counts)
     query = sql.SQL("select min(at) as since, {} from recrawl.vitals where at >= clock_timestamp() - %s::interval")
-    (row,) = shaped(connection, shape, query.format(sums), [last])
+    (row,) = rows_as(connection, row_type, query.format(sums), [last])
     return row
 
 
-def last_allocation(connection: Connection, shape: type[Shape]) -> Shape | None:
-    found = of_view(connection, shape, "allocation_run", "order by started_at desc limit 1")
+def last_allocation(connection: Connection, row_type: type[RowType]) -> RowType | None:
+    found = of_view(connection, row_type, "allocation_run", "order by started_at desc limit 1")
     return found[0] if found else None
 
 
-def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
+def late_hosts(connection: Connection, row_type: type[RowType], n: int) -> list[RowType]:
     """The latest first."""
-    return of_view(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
+    return of_view(connection, row_type, "late_hosts", "order by late desc nulls last limit %s", n)
 
 
-def capped_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
+def capped_hosts(connection: Connection, row_type: type[RowType], n: int) -> list[RowType]:
     """The hosts that are limited by their gap, the host whose gap costs most first."""
-    return of_view(connection, shape, "capped_hosts", "order by half_gap_gain desc nulls last limit %s", n)
+    return of_view(connection, row_type, "capped_hosts", "order by half_gap_gain desc nulls last limit %s", n)
 
 
-def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:
+def last_runs(connection: Connection, row_type: type[RowType], always: list[str]) -> list[RowType]:
     """For each job: its last run, the time of its last success, and the number of failures since then. A job that
     always runs has a row here only if it failed once: the row says that it fails, or works again."""
-    return shaped(
+    return rows_as(
         connection,
-        shape,
+        row_type,
         """
         select job, ran_at as started_at, seconds, ok,
                case when running_since is null then message
@@ -81,10 +81,10 @@ def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> 
     )
 
 
-def past_runs(connection: Connection, shape: type[Shape], job: str | None) -> list[Shape]:
+def past_runs(connection: Connection, row_type: type[RowType], job: str | None) -> list[RowType]:
     """The last runs of one job or of all, the newest first."""
     rest: LiteralString = "where %s::text is null or job = %s order by started_at desc limit 20"
-    return of_view(connection, shape, "job_run", rest, job, job)
+    return of_view(connection, row_type, "job_run", rest, job, job)
 
 
 def shown_settings(connection: Connection) -> dict[str, str | None]:
@@ -113,13 +113,13 @@ def in_force(connection: Connection) -> tuple[str, str] | None:
     return found.fetchone()
 
 
-def schedule(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    return of_view(connection, shape, "job_schedule")
+def schedule(connection: Connection, row_type: type[RowType]) -> list[RowType]:
+    return of_view(connection, row_type, "job_schedule")
 
 
-def checkup(connection: Connection, shape: type[Shape]) -> Shape:
-    """The row of the view checkup. The database computes only the columns that `shape` names."""
-    (row,) = of_view(connection, shape, "checkup")
+def checkup(connection: Connection, row_type: type[RowType]) -> RowType:
+    """The row of the view checkup. The database computes only the columns that `row_type` names."""
+    (row,) = of_view(connection, row_type, "checkup")
     return row
 
 
@@ -135,35 +135,37 @@ def last_report(connection: Connection) -> datetime | None:
     return at
 
 
-def vitals_by_hour(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
+def vitals_by_hour(connection: Connection, row_type: type[RowType], last: timedelta) -> list[RowType]:
     """The hours of the last days, in order."""
-    return of_view(connection, shape, "vitals_by_hour", "where at >= clock_timestamp() - %s order by at", last)
+    return of_view(connection, row_type, "vitals_by_hour", "where at >= clock_timestamp() - %s order by at", last)
 
 
-def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
+def vitals_by_ten_minutes(connection: Connection, row_type: type[RowType], last: timedelta) -> list[RowType]:
     """The minutes of the last hours, ten minutes in one row, in order."""
     columns = [
-        sql.SQL("sum({0})::float8 as {0}" if field.name in HAPPENED else "avg({0})::float8 as {0}").format(
+        sql.SQL("sum({0})::float8 as {0}" if field.name in SUMMED_COLUMNS else "avg({0})::float8 as {0}").format(
             sql.Identifier(field.name)
         )
-        for field in fields(shape)
+        for field in fields(row_type)
         if field.name != "at"
     ]
     query = sql.SQL(
         "select date_bin('10 minutes', at, 'epoch') as at, {} from recrawl.vitals "
         "where at >= clock_timestamp() - %s group by 1 order by 1"
     )
-    return shaped(connection, shape, query.format(sql.SQL(", ").join(columns)), [last])
+    return rows_as(connection, row_type, query.format(sql.SQL(", ").join(columns)), [last])
 
 
-def blocked_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
+def blocked_hosts(connection: Connection, row_type: type[RowType], n: int) -> list[RowType]:
     """The blocked hosts with due pages, the host with most due pages first."""
-    return of_view(connection, shape, "late_hosts", "where waits_for = 'block' order by due desc, host limit %s", n)
+    return of_view(connection, row_type, "late_hosts", "where waits_for = 'block' order by due desc, host limit %s", n)
 
 
-def events(connection: Connection, shape: type[Shape], last: timedelta, n: int) -> list[Shape]:
+def events(connection: Connection, row_type: type[RowType], last: timedelta, n: int) -> list[RowType]:
     """The newest first."""
-    return of_view(connection, shape, "events", "where at >= clock_timestamp() - %s order by at desc limit %s", last, n)
+    return of_view(
+        connection, row_type, "events", "where at >= clock_timestamp() - %s order by at desc limit %s", last, n
+    )
 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:
@@ -176,8 +178,10 @@ def host(connection: Connection, name: str) -> dict[str, Any] | None:
 
 
 def of_view(
-    connection: Connection, shape: type[Shape], view: LiteralString, rest: LiteralString = "", *arguments: object
-) -> list[Shape]:
+    connection: Connection, row_type: type[RowType], view: LiteralString, rest: LiteralString = "", *arguments: object
+) -> list[RowType]:
     """Rows of a view of recrawl. `rest` is the end of the query, after the name of the view."""
-    columns = sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))
-    return shaped(connection, shape, sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments)
+    columns = sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(row_type))
+    return rows_as(
+        connection, row_type, sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments
+    )

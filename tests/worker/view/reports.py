@@ -10,8 +10,8 @@ from recrawl.view.figures import (
     DAY,
     HOUR,
     CappedHost,
-    Ever,
     Figures,
+    HasEver,
     LastAllocation,
     LastRun,
     LateHost,
@@ -19,9 +19,9 @@ from recrawl.view.figures import (
     Now,
     Total,
 )
-from recrawl.view.history import TEN_MINUTES, Event, History, Span
-from recrawl.view.parts.page import Look
-from recrawl.view.rule import Finding
+from recrawl.view.history import TEN_MINUTES, Event, History, PastPeriod
+from recrawl.view.parts.page import Report
+from recrawl.view.rule import Diagnosis
 from recrawl.view.verdict import verdict
 
 NOW = datetime(2026, 11, 21, 15, 4, 10, tzinfo=UTC)
@@ -30,7 +30,7 @@ SECOND = timedelta(seconds=1)
 BUDGET = 500_000.0
 
 
-def hours(n: int = 336) -> list[Span]:
+def hours(n: int = 336) -> list[PastPeriod]:
     """Up to the hour that goes on."""
     rng, top = Random(7), NOW.replace(minute=0, second=0)
     found = []
@@ -46,7 +46,7 @@ def hours(n: int = 336) -> list[Span]:
         expected = 0.712 if age > 9 else 0.726 if age > 2.6 else 0.734
         fresh = expected - 0.011 - 0.004 * rng.random() - (0.012 * math.exp(-((i - 11) ** 2) / 18) if i < 22 else 0)
         found.append(
-            Span(
+            PastPeriod(
                 at=at,
                 fetches=fetches,
                 changed=changed,
@@ -72,7 +72,7 @@ def hours(n: int = 336) -> list[Span]:
     return found
 
 
-def tens(n: int = 144) -> list[Span]:
+def tens(n: int = 144) -> list[PastPeriod]:
     rng, top = Random(8), NOW.replace(minute=0, second=0)
     by_hour = {hour.at.replace(microsecond=0): hour for hour in hours(n // 6 + 1)}
     counts = ("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled")
@@ -214,9 +214,9 @@ HISTORY = History(
 )  # fmt: skip
 
 
-def look(figures: Figures = FIGURES, history: History = HISTORY, **more: Any) -> Look:
-    said: Finding = more.pop("verdict", None) or verdict(figures)
-    return Look(figures, said, history, figures.now.as_of, **more)
+def report(figures: Figures = FIGURES, history: History = HISTORY, **more: Any) -> Report:
+    said: Diagnosis = more.pop("verdict", None) or verdict(figures)
+    return Report(figures, said, history, figures.now.as_of, **more)
 
 
-EMPTY = Figures(now=Now(as_of=NOW), ever=Ever(has_pages=False))
+EMPTY = Figures(now=Now(as_of=NOW), ever=HasEver(has_pages=False))

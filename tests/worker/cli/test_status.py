@@ -104,7 +104,7 @@ def test_the_last_runs_are_found_among_thousands(crawl: Crawl) -> None:
         """
     )
     before = rows_read(crawl, "job")
-    runs = {run.job: run for run in store.looks.last_runs(crawl.connection, figures.LastRun, figures.ALWAYS)}
+    runs = {run.job: run for run in store.views.last_runs(crawl.connection, figures.LastRun, figures.ALWAYS)}
     assert rows_read(crawl, "job") - before < 50
     assert {job: (run.ok, run.failures, run.message) for job, run in runs.items()} == {
         "rates": (None, 2, "is running"),

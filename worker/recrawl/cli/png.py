@@ -32,9 +32,9 @@ def draw_budgets(points: "Sequence[Point]", present: float, objective: str, file
         "limit_with_gaps": {"color": "0.3", "ls": "--", "marker": ".", "label": "limit with gaps"},
         "utility": {"color": "C0", "marker": "o", "label": f"{objective} expected"},
     }
-    for figure_of, looks in lines.items():
+    for figure_of, style in lines.items():
         figures = [getattr(point, figure_of) for point in points]
-        axes.plot(budgets, [nan if utility is None else utility for utility in figures], **looks)
+        axes.plot(budgets, [nan if utility is None else utility for utility in figures], **style)
     axes.axvline(present, color="C1", lw=1, label="the present budget")
     axes.set(xscale="log", xlabel="budget, fetches per day", ylabel=f"{objective} per unit of value")
     axes.grid(alpha=0.3)
