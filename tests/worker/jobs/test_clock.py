@@ -334,7 +334,12 @@ def test_a_frozen_worker_is_replaced_within_a_minute_and_writes_nothing_when_it_
 ) -> None:
     with psycopg.connect(url) as holder, worker(url) as first:
         holder.execute("lock table recrawl_internal.page in access exclusive mode")
-        eventually(lambda: runs(fetched) == [("rates", None)])  # it waits for the pages
+        waits = (
+            "select exists (select from pg_stat_activity"
+            " where %s = any (pg_blocking_pids(pid)) and query like '%%page_evidence%%')"
+        )
+        eventually(lambda: fetched.value(waits, holder.info.backend_pid))
+        assert runs(fetched) == [("rates", None)]
         freeze(first)
         led = fetched.value(LEADER)
         a_minute_goes_by(fetched)
