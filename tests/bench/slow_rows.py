@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from itertools import pairwise
 from math import nan
 
-import aiohttp
-
 from bench import server
 from bench.client_rows import add, settings
 from bench.stage import Stage
@@ -53,6 +51,8 @@ async def _crawl_all(urls: list[str], web: Web) -> list[float]:
 
 async def _crawl(url: str, seconds: float, expected: float, judge: Web) -> float:
     """When the crawler started, by the clock of the web's log."""
+    import aiohttp  # here: test_slow_visits.py needs the rest of this file, in each process of a run
+
     async with (
         aiohttp.ClientSession() as web,
         Client(url, user_agent="bench", robots=False, concurrency=20, preparation=expected) as crawl,

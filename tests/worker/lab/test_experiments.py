@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.lab.commands.figure import draw_panels
 from recrawl.lab.experiments import behind, figure_4_5, opic, two_pages
 from recrawl.lab.experiments.findings import Findings, Panel, Row
 from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
@@ -49,6 +48,8 @@ def test_an_experiment_finds_tables_a_figure_and_a_sentence(name: str, tmp_path:
         for series in panel.series:
             assert series.x.shape == series.y.shape and series.x.size
             assert np.isfinite(series.x).all() and np.isfinite(series.y).all()
+    from recrawl.lab.commands.figure import draw_panels  # here: Matplotlib takes each process of a run half a second
+
     draw_panels(of.figure, tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").stat().st_size > 10_000
 

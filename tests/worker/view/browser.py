@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+if TYPE_CHECKING:
+    from selenium import webdriver
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -28,6 +28,9 @@ def program() -> tuple[str, str] | None:
 
 @contextmanager
 def open_browser() -> Iterator["Browser"]:
+    from selenium import webdriver  # here: it takes half a second, of each process of a run
+    from selenium.webdriver.chrome.service import Service
+
     found = program()
     assert found
     with tempfile.TemporaryDirectory(prefix="recrawl-browser-", ignore_cleanup_errors=True) as profile:
@@ -44,7 +47,7 @@ def open_browser() -> Iterator["Browser"]:
 
 
 class Browser:
-    def __init__(self, driver: webdriver.Chrome) -> None:
+    def __init__(self, driver: "webdriver.Chrome") -> None:
         self.driver = driver
 
     def show(self, address: str, width: int = DESK, *, dark: bool = False, scripts: bool = True) -> None:
