@@ -113,6 +113,9 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     wanted = ["/now", "/ever", "/fails", "/raises", "/leaves", "/said", "/media", "/missing"]
     wanted += ["/", "/added", "/target", "/moved", "/object", "/login", "/home", "/found", "/a-link", "/picture"]
     eventually(lambda: {*wanted, "/other"} <= {entry.path for entry in web.log}, what="all is found")
+    pages = [f"{at}/target", f"{at}/moved", f"{at}/found", f"http://127.0.0.3:{web.port}/other"]
+    reported = "select url from recrawl.page_status where url = any (%s) and last_status = 200"
+    eventually(lambda: len(db.execute(reported, [pages]).fetchall()) == 4, what="all is reported")
     crawler.interrupt()
     crawler.ends()
 
@@ -128,9 +131,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     assert {"home": f"{at}/home"} in items and {"home": "data:,here"} in items
     assert [file["status"] for file in files] == ["downloaded"]
     found = {item["item"] for item in items if "item" in item}
-    assert found == {f"{at}/{name}" for name in ("target", "moved", "object", "found")} | {
-        f"http://127.0.0.3:{web.port}/other"
-    }
+    assert found == {*pages, f"{at}/object"}
     assert state(db, f"http://127.0.0.9:{web.port}/").state == "declined"
     assert state(db, f"{at}/ever").state == "moved" and state(db, f"{at}/private").state == "denied"
     assert state(db, f"{at}/raises").last_status == 0, "what no callback could read is tried again"
