@@ -34,7 +34,7 @@ TESTS = {
     "worker/recrawl/scrapy": "tests/worker/scrapy",
     "worker/recrawl/client": "tests/worker/client tests/worker/scrapy",
     "worker/recrawl/view": "tests/worker/view tests/worker/cli",
-    "worker/recrawl/cli": "tests/worker/cli",
+    "worker/recrawl/cli": "tests/worker/cli tests/worker/jobs",
     "worker/recrawl/intake": "tests/worker/intake tests/worker/cli",
     "worker/recrawl/setup": "tests/worker/setup tests/worker/cli",
     "worker/recrawl": "tests/worker/test_words.py tests/worker/view tests/worker/cli",
