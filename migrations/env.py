@@ -46,6 +46,10 @@ REFUSALS = """
     ) made (class, object, owner)
     where owner <> (select oid from pg_roles where rolname = current_user)
     order by class <> 'pg_namespace'::regclass)
+    union all
+    select 'the schema recrawl exists, but recrawl_internal.alembic_version does not: if a restore has failed, drop the'
+           ' schemas recrawl and recrawl_internal, and restore again'
+    where to_regnamespace('recrawl') is not null and to_regclass('recrawl_internal.alembic_version') is null
     limit 1
 """
 REFUSE = f"""

@@ -1008,6 +1008,14 @@ def test_what_somebody_else_owns_is_refused_in_one_line(
     copy.migrate(database)
 
 
+def test_a_part_of_a_crawl_is_refused_in_one_line(copy: Project, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("drop table recrawl_internal.alembic_version cascade")
+        assert one_line(copy.fails(url, "recrawl", "migrate")).endswith("and restore again")
+        connection.execute("drop schema recrawl, recrawl_internal cascade")
+    copy.migrate(url)
+
+
 def test_a_crawl_of_somebody_else_is_refused_and_the_owner_goes_on(owner: Owner) -> None:
     database = owner.database("createrole")
     owner.copy.migrate(database)
