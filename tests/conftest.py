@@ -145,8 +145,8 @@ def over() -> list[str]:
 
 @pytest.fixture(scope="session")
 def new_database(server: str, on_server: Callable[..., None], over: list[str]) -> Iterator[Callable[..., str]]:
-    """Makes databases, empty or as clones, and drops them at the end. A database that is `over` is dropped when the next
-    one is made: dropped at once, PostgreSQL would wait 0.1 s for the session that has just ended."""
+    """Makes databases, empty or as clones, and drops them at the end. A database that is `over` is dropped when the
+    next one is made: dropped at once, PostgreSQL would wait 0.1 s for the session that has just ended."""
     made: list[str] = []
 
     def make(template: str = "template0") -> str:
