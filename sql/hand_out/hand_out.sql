@@ -43,9 +43,8 @@ begin
     return query
     with
     -- The candidates: rows of queue and new_page, with slots and the columns of page. dropped: the page is not live any
-    -- more, so its row of queue or new_page is deleted. given: leased now. The lease ids of a page must ascend. So a
-    -- page stays if a call with a higher lease id has handed it out, and its crawler has reported it, while this call
-    -- ran.
+    -- more, so its row is deleted. given: leased now. The lease ids of a page must ascend. So a page stays if a call
+    -- with a higher lease id has handed it out, and it was reported, while this call ran.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,
@@ -96,8 +95,7 @@ begin
             busy_until = o.busy_until, busy_lease = case when o.busy_until is not null then this_lease end,
             (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
                 select n.* from host_after(h, row(o.*)::host_visited, a) n)
-        from visited o where h.ctid = o.host_tid
-        returning h.new_class
+        from visited o where h.ctid = o.host_tid returning h.new_class
     ),
     -- Calls that come later find the classes of new pages that these hosts are in now.
     classes_noted as (

@@ -122,21 +122,16 @@ begin
     perform nextval('ask_count');
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
-    -- 2
-    -- A next_tick more than a minute ahead was written before the clock jumped back.
+    -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
-        if may_reap then
-            perform tick_at(t, 10, 200), drain_up_to(t, 10000);
-        else
-            perform clock_was_ahead(t);    -- stores t as the newest time that was seen
-        end if;
+        perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_reap;
+        perform clock_was_ahead(t) where not may_reap;    -- stores t as the newest time that was seen
     end if;
 
     -- 3
     pages_per_host := pages_per_host(a, n);
-    -- Rounded up or down by the draw, so that the mean over many calls is n × discovery, even if each call wants one
-    -- page. A host that has both kinds gives the kind that is asked first. So new pages are asked first in the share
-    -- `discovery` of the calls.
+    -- Rounded by the draw, so that the mean over many calls is n × discovery, even if n is 1. A host with both kinds
+    -- gives the kind that is asked first. So new pages are asked first in the share `discovery` of the calls.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
