@@ -127,7 +127,7 @@ def assert_whole_and_alive(url: str, least: int = 200) -> None:
         known = {row["page_id"] for row in crawl.rows("select page_id from page")}
         leased = {row["lease_id"] for row in crawl.rows("select lease_id from lease")}
         live = {row["page_id"] for row in crawl.rows("select page_id from page where state = 'live'")}
-        assert len(live) > least
+        assert len(live) > least and leased
         assert connection.execute(BROKEN, {"t": crawl.now}).fetchall() == []
 
         connection.execute("select set_setting('frequency', '1')")

@@ -186,6 +186,8 @@ def test_a_call_that_runs_during_an_upgrade_from_a_release_fails_at_most_once(
         for each in crawls:
             each.result()
     print(dict(failed))
+    with connect(url) as connection:
+        eventually(lambda: connection.execute("select from next_pages(lease => '10 s')").rowcount, what="a lease")
     assert_whole_and_alive(url, least=100)
 
 
