@@ -7,13 +7,20 @@ BIN    := $(VENV)/bin
 STEAL  := --dist worksteal
 MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? 3 * n : 8))) $(STEAL)
 LONG   := -n auto --maxprocesses 4 $(STEAL)
+# What takes almost half of the time, and what few edits break: other servers, drivers and poolers, upgrades, packages,
+# Scrapy, the laboratory, browsers, Prometheus and the site.
+REST   := $(addprefix tests/,sql/test_drivers.py test_crawler.py docs/test_figures.py docs/test_site.py \
+    docs/test_start.py) $(addprefix tests/worker/,lab cli/test_experiment.py cli/test_laboratory.py \
+    model/test_compiled.py scrapy test_neighbour.py test_pgbouncer.py test_server_settings.py \
+    urlfrontier/test_document.py $(addprefix view/test_,alerts.py browser.py prometheus.py simulated.py) \
+    $(addprefix setup/test_,backup.py embedded.py failover.py replication.py upgrade.py wheel.py))
 # What is compiled stays: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 # The code of this checkout, also if another checkout made .venv.
 export PYTHONPATH := $(CURDIR)/worker:$(CURDIR)/tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak mutants fast golden docs picture figures experiments fixture lint types wheel bench psql clean
+.PHONY: help install demo test rest soak mutants fast golden docs picture figures experiments fixture lint types wheel bench psql clean
 
 help:  ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +37,11 @@ install: $(BIN)/recrawl  ## Make .venv with recrawl and what its development nee
 demo: install  ## Show it working: two weeks of a crawl within a minute, and what it is worth
 	@$(BIN)/recrawl demo
 
-test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's server
-	$(BIN)/pytest $(MANY) -m "not bench and not soak" $(ARGS)
+test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's server; or those of a path, with ARGS=tests/…
+	$(BIN)/pytest $(MANY) -m "not bench and not soak" $(if $(findstring tests/,$(ARGS)),,$(addprefix --ignore=,$(REST))) $(ARGS)
+
+rest: install  ## Run the tests that `make test` leaves out: other servers, upgrades, packages, Scrapy, the laboratory
+	$(BIN)/pytest $(MANY) -m "not bench and not soak" $(REST) $(ARGS)
 
 soak: install  ## Run what is long by nature: crashes, random crawls, closed loops, large webs
 	RECRAWL_EXAMPLES=300 $(BIN)/pytest $(LONG) -m "soak or properties" $(ARGS)
