@@ -88,13 +88,13 @@ def is_at_head() -> bool:
 def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
     engine = engine_for(database_url(), client_encoding="utf8", fallback_application_name="recrawl migrate")
-    began, pause, told = time.monotonic(), 0.2, set[int]()
+    began, pause, named = time.monotonic(), 0.2, set[int]()
     while True:
         is_long = time.monotonic() - began > waiting.ASK_EVERY
         try:
             with (
                 engine.begin() as connection,
-                waiting.announced(engine, connection, LOCK_PATIENCE / 2 if is_long else waiting.ASK_EVERY, told),
+                waiting.announced(engine, connection, LOCK_PATIENCE / 2 if is_long else waiting.ASK_EVERY, named),
             ):
                 migrate(connection)
                 return

@@ -17,7 +17,7 @@
 --     where                                   value                  meaning
 --     host_terms.host_id                      0                      the common terms of all hosts
 --     host_terms.price and the like           null                   as the common terms
---     arguments of put_prices()               NaN                    as the common terms; null would be a value there
+--     arguments of put_prices()               NaN                    as the common terms; arrays of numpy have no null
 --     values of put_values()                  null                   keep the value of the page
 --     boosts of put_values()                  null instead of array  keep the boosts of all pages
 --     page.due_at                             year 9999 + id µs      never; see never()
@@ -26,10 +26,10 @@
 --     host.last_start_by                      + 1 µs                 its slot does not come back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
 --     graph_news.page_id                      null                   the whole graph
---     page ids that graph functions return    -1                     the whole graph
+--     news_in_graph.page_id                   -1                     the whole graph
 --     page ids inside of intern_pages()       0                      no page
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
---     job token that the graph was read by    -1                     nobody
+--     graph_state.token                       null                   no worker's copy of the graph may be used
 --     horizons and other cells                1 µs after 1970        never written
 --
 -- Words of these files that the glossary of the documents does not have:
@@ -38,7 +38,7 @@
 --     class     new pages whose values differ by less than a factor of two (words/lines.sql)
 --     credit    how many new pages a host may give before its next revisit
 --     drain     to apply entries of the inbox to the queues
---     head      a lower bound for the first page in a queue of a host
+--     head      a due time or rank. No page in that queue of the host has an earlier one
 --     horizon   a time before which an index holds only dead entries, so that scans begin there
 --     intern    to find the page of a URL, or to make it
 --     news      pages whose links or states changed since the job opic read the graph
@@ -48,8 +48,8 @@
 --     terms     what the last allocation decided for a host: its price and its minimum frequency
 --     tick      one small step of upkeep
 --
--- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
--- psql --single-transaction -f sql/install.sql
+-- `recrawl migrate` and `alembic upgrade head` run this file again when a file of sql/ has changed. By hand, on a
+-- migrated database: psql --single-transaction -f sql/install.sql
 
 -- A name without a schema belongs to PostgreSQL itself or to recrawl_internal. plans.sql sets the same path on each
 -- function that is not inlined. So the path of a caller has no effect.

@@ -1,10 +1,10 @@
 -- The search path of functions, and how they are planned. A function with «return» or «begin atomic» has no path of its
 -- own: its names are bound already, and with a path it would not be inlined.
 --
--- Each function that reads tables says its kind of plan in its first line: «-- plans: lookups», or another kind below.
--- A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables. The line also names
--- the tables that the function writes and the rows that it locks. «locks new keys»: it inserts hosts, pages or links,
--- and waits for another transaction that inserts the same host name or URL.
+-- Each function that reads tables (other than setting) says its kind of plan in its first line: «-- plans: lookups», or
+-- another kind below. A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables.
+-- The line also names the tables that the function writes and the rows that it locks. «locks new keys»: it inserts
+-- hosts, pages or links, and waits for another transaction that inserts the same host name or URL.
 --
 --     lookups   nested loops over indexes and nothing else
 --     hashes    the same, where sets that are in memory are joined with each other too

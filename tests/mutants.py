@@ -40,7 +40,7 @@ TESTS = {
     "worker/recrawl": "tests/worker/test_words.py tests/worker/view tests/worker/cli",
 }
 NOT_MUTATED = ("/lab/", "_pb2.py")
-LONGEST = 1800  # seconds, of the tests of one mutant
+LONGEST = 900  # seconds, of the tests of one mutant
 # PostgreSQL refuses such a mutant when the function is made, so no test is needed to see it.
 STILLBORN = re.compile(
     r"psycopg\.errors\.(SyntaxError|Undefined\w+|DatatypeMismatch|AmbiguousFunction|Invalid\w+Definition)"

@@ -99,6 +99,7 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
                 lambda: all([entry.status for entry in web.of(host, "/2")].count(304) > 2 for host in HOSTS),
                 what="304 for what stays",
             )
+            eventually(lambda: all(len(web.of(host, "/1")) > 3 for host in HOSTS), what="again what changes")
         finally:
             crawler.send_signal(signal.SIGTERM)
         assert crawler.wait(timeout=60) == 0

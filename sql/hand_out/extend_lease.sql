@@ -21,7 +21,7 @@ begin
               offset 0));
 end $$;
 comment on function has_lost_pages is
-    'Whether a live page of the lease, not reported yet, is not at the due time of the lease any more. The caller has '
+    'Whether an unreported live page of the lease has another due time in the queue than its held_due. The caller has '
     'locked the hosts.';
 
 create or replace function extend_lease_at(t timestamptz, lease_id bigint, by interval) returns timestamptz

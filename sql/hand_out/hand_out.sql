@@ -42,21 +42,21 @@ declare
 begin
     return query
     with
-    -- The candidates: rows of queue and new_page, with slots and the columns of page. dropped: the page is not live any
-    -- more, so its row is deleted. given: leased now. The lease ids of a page must ascend. So a page stays if a call
-    -- with a higher lease id has handed it out, and it was reported, while this call ran.
+    -- The candidates, with slots and columns of page. dropped: the page is dead, so its row is deleted. given: leased
+    -- now. A page whose last_lease is above this lease is not given: this call locked the host late, and before that a
+    -- newer call got the page and it was reported.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,
                case when p.base_at is null then p.last_modified end as last_modified,
                case when p.base_at is null then p.content_hash end as content_hash,
                coalesce(p.state = 'live' and coalesce(p.last_lease, 0) < this_lease, false) as given,
-               k.is_taken and (p.state = 'live') is not true as dropped,
+               k.gets_slot and (p.state = 'live') is not true as dropped,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot,
                                  page_frequency(p.frequency, p.pinned_rate, s.frequency), s.shortest_interval),
                         a.lease_ends + longest_ahead()) as held_due
         from slots_of(a, v) k
-        left join lateral (select * from page where page_id = case when k.is_taken then k.page_id end offset 0) p
+        left join lateral (select * from page where page_id = case when k.gets_slot then k.page_id end offset 0) p
             on true
     ),
     -- Revisits stay in the queue, with a due time after the lease.

@@ -35,13 +35,13 @@ begin
     elsif a.only_host is not null then
         hosts := array(
             select h.ctid from host h
-            where h.host_id = a.only_host and h.head_due <= a.due_until
+            where h.host_id = a.only_host and h.head_due <= a.head_due_until
               and picked = '{}' and has_slot(h, h.head_due, a)
             for update skip locked);
     else
         hosts := array(
             select h.ctid from host h
-            where h.ready_at between a.host_from and a.slots_until and h.head_due <= a.due_until
+            where h.ready_at between a.host_from and a.slots_until and h.head_due <= a.head_due_until
               and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
               and has_slot(h, h.head_due, a)
             order by h.ready_at

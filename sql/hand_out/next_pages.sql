@@ -8,8 +8,8 @@
 --   4. Round by round: lock the first hosts of both queues. Hosts that another transaction has locked are skipped
 --      (hosts_to_visit.sql).
 --   5. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
---   6. If no host is left: apply waiting entries of the inbox. If no host is left after that: hand out revisits that
---      become due later within the look-ahead.
+--   6. If no host is left: apply waiting entries of the inbox. If no host is left after that: visit hosts whose first
+--      revisit becomes due later, within the look-ahead. (A host that is visited gives such revisits too.)
 --
 -- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages.
 
@@ -54,12 +54,12 @@ create or replace function ask_of(
 language plpgsql volatile as $$
 declare
     a    ask;
-    draw numeric;                      -- a second one, for the class of new pages that is asked first
+    draw numeric;                      -- the second draw: it decides which class of new pages is asked first
 begin
     a.t := t;
     a.slots_from := t + in_seconds(notice);
     a.slots_until := a.slots_from + in_seconds(ahead);
-    a.due_until := t;
+    a.head_due_until := t;
     a.lease_ends := a.slots_until + in_seconds(lease);
     a.per_host := least(per_host, 1000000);            -- a million times a gap is still an interval
     a.s := s;
@@ -70,8 +70,8 @@ begin
     into a.host_from, a.draw, draw
     from host_horizon h, lease_id l;
     -- In the share `breadth` of the calls the search for new pages begins at a class that is drawn from all classes. So
-    -- pages of low value do not wait for ever. Each draw is the fraction of the lease id times an irrational number.
-    -- Such numbers are spread evenly between 0 and 1, even over a few calls.
+    -- pages of low value do not wait for ever. Each draw is the fractional part of the lease id times an irrational
+    -- number. Such numbers are spread evenly between 0 and 1, even over a few calls.
     a.first_class := case when draw < s.breadth::numeric
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
@@ -97,8 +97,7 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    -- Taking back pages of ended leases updates pages. A transaction that has locked hosts must not do it: a report may
-    -- have locked these pages and wait for the host. So it is done only while this transaction has locked nothing.
+    -- Upkeep locks pages, which a report locks before hosts. So it needs a transaction that has locked nothing yet.
     may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give
@@ -147,8 +146,8 @@ begin
                 entries_left := case when drained > 0 then entries_left - drained else 0 end;
                 continue when drained > 0;
             end if;
-            exit when a.due_until = a.slots_until;
-            a.due_until := a.slots_until;
+            exit when a.head_due_until = a.slots_until;
+            a.head_due_until := a.slots_until;
             continue;
         end if;
         -- 5
@@ -186,11 +185,11 @@ comment on function recrawl.next_pages is
   seconds you also get pages that you may request within the next 2 seconds: fetch_at says when. At most the setting
   max_ahead.
 * lease: how long you keep the pages, from 1 second to the setting longest_lease.
-* per_host: the most pages of one host. null = no limit.
+* per_host: the most pages of one host. They get the first slots of the host in the look-ahead. null = no limit.
 * notice: how long you need until you can send the first request, for example on a slow network. No fetch_at is earlier
   than now plus this time. ahead and notice together may be at most the setting max_ahead.
 * host: the name of a host, to get only its pages. null = all hosts.
 
-Commit the transaction before you fetch the pages. If the call returns no row, no page may be fetched now:
+Commit the transaction before you fetch the pages. If the call returns no row, there is no page for you now:
 next_ready_at() says when to call again. The call never waits for other calls.';
 grant execute on function recrawl.next_pages to recrawl_crawler;

@@ -62,5 +62,5 @@ begin
 end $$;
 comment on function recrawl.next_ready_at is
 'Returns the time when you should call next_pages again after it returned no page. The time is never in the past. null
-= no page waits, or the crawl is paused.';
+= no page waits (or only pages of hosts that are blocked until unblock_host), or the crawl is paused.';
 grant execute on function recrawl.next_ready_at to recrawl_crawler;

@@ -63,6 +63,7 @@ comment on function count_fetches is 'Counts pages that were handed out.';
 create or replace function budget_reaches(fetched bigint, fetched_new bigint, s setting) returns timestamptz
 language sql stable parallel safe
 return timestamptz 'epoch' + interval '1 second' * least(
+    1e11,                              -- the year 5138: with a tiny budget it could be no valid time
     (fetched + 1) / (s.budget / 86400), (fetched_new + 1) / nullif(s.budget * s.discovery / 86400, 0));
 comment on function budget_reaches is 'The first time at which the budget allows one new page more than these counts.';
 

@@ -3,8 +3,9 @@
 -- later slot.
 
 -- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by becomes the
--- slot minus the gap. If the slot before was one step (a gap and a window) earlier, that is its start_by: it is the
--- last slot now, and comes back in the next turn of the loop. If it was earlier, it does not come back.
+-- slot minus the gap. If the slot before it was one step (a gap and a window) earlier, the new last_start_by equals the
+-- start_by of that slot. So that slot is the last one now, and the next turn of the loop gives it back too. A slot that
+-- was more than one step earlier does not come back.
 create or replace function free_slots(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
@@ -94,8 +95,9 @@ begin
     moved as (
         insert into inbox (host_id, page_id, old_due) select host_id, page_id, held_due from item
     ),
-    -- The rows of the pages get the old due times too. planned_due is the old due time if fetch_now or a hint came
-    -- during the lease.
+    -- The rows of the pages get the old due times too. If fetch_now or a hint came
+    -- during the lease, planned_due is the old due time. due_at is that time again, so planned_due becomes null. A page
+    -- that was done or declined during the lease is due again.
     due_again as (
         update page p set
             due_at = i.due, planned_due = nullif(p.planned_due, i.due),

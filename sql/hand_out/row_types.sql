@@ -5,7 +5,7 @@ do $$
 begin
     if to_regtype('ask') is null then
         create type ask as (
-            t timestamptz, slots_from timestamptz, slots_until timestamptz, due_until timestamptz,
+            t timestamptz, slots_from timestamptz, slots_until timestamptz, head_due_until timestamptz,
             lease_ends timestamptz, per_host int, host_from timestamptz, draw numeric, first_class int,
             only_host bigint, s setting);
     end if;
@@ -26,18 +26,19 @@ end $$;
 
 comment on type ask is
     'One call of next_pages. t: the time of the call. slots_from, slots_until: the look-ahead; each slot lies in it. '
-    'due_until: revisits that become due later stay. lease_ends: the end of the lease. per_host: the most pages of a '
-    'host, a million if there is no limit. host_from: no host is ready before this. draw: a number from 0 to 1, evenly '
-    'spread over the calls. first_class: the class of new pages that is asked first. only_host: the host that the '
-    'caller named, null = all hosts. s: the settings.';
+    'head_due_until: hosts whose first revisit becomes due later are not visited for revisits. lease_ends: the end of '
+    'the lease. per_host: the most pages of a host, a million if there is no limit. host_from: no host is ready '
+    'before this. draw: a number from 0 to 1, evenly spread over the calls. first_class: the class of new pages that '
+    'is asked first. only_host: the host that the caller named; 0 = an unknown host, null = all hosts. s: the '
+    'settings.';
 comment on type visits is
     'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
     'new_pages: the number of pages that they should give. due_exhausted, new_exhausted: the queue of hosts has no '
     'more hosts. New pages worse than worst_rank stay.';
 comment on type host_visited is
-    'A host that gave pages. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
-    'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: the '
-    'end of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due: the first due time of '
-    'the pages that were looked at, after the visit. head_new_rank, head_new_id: no new page that stays is '
-    'before this rank and id; null if the host was chosen for revisits.';
+    'A host that was visited. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
+    'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: the end '
+    'of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due: the first due time that a '
+    'page of this visit has now, whether it was given or stays. head_new_rank, head_new_id: no new page that stays is '
+    'before this rank and id; null if none stays or the host was chosen for revisits.';
 comment on type slot_of_host is 'A time in which a request to a host may start.';

@@ -11,21 +11,13 @@ return state = 'live' and attempts < max_attempts and (fetched_at is not null or
        and (due_is in ('done', 'declined')) is not true;
 comment on function takes_part is 'Whether a page takes part in allocation.';
 
--- The job may move a due time only if it follows from the frequency alone. Other due times have another reason: a hint
--- or a caller set them, attempts failed, or robots.txt denies the page.
-create or replace function due_follows_frequency(p page) returns boolean
-language sql immutable parallel safe
-return p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
-       and p.attempts = 0 and p.is_denied is null and p.due_is is null;
-comment on function due_follows_frequency is 'Whether the due time of a page follows from its frequency alone.';
-
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
 create or replace view page_to_allocate as
 select p.page_id, p.host_id, p.value, b.rate,
        coalesce(date_part('epoch', p.due_at) / 86400, 'NaN')::float8 as due_on,
        case when due_follows_frequency(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
-            else 'NaN' end::real as promised,
+            else 'NaN' end::real as planned_interval,
        coalesce(times_per_day(p.pinned_interval), 'NaN')::real as pinned
 from page p
 join host_terms common on common.host_id = 0
@@ -38,9 +30,9 @@ where takes_part(
     p.state, p.attempts, (select s.max_attempts from setting s),
     p.fetched_at, p.pinned_rate, p.due_is);
 comment on view page_to_allocate is
-    'The columns of each page that takes part in allocation. rate: changes per day. due_on: days since 1970. promised: '
-    'days from the last fetch to the due time, NaN = the job may not move the due time (see due_follows_frequency). '
-    'pinned: fetches per day, NaN = no pinned interval.';
+    'The columns of each page that takes part in allocation. rate: changes per day. due_on: days since 1970. '
+    'planned_interval: days from the last fetch to the due time, NaN = the due time does not follow from the frequency '
+    'alone (see due_follows_frequency). pinned: fetches per day, NaN = no pinned interval.';
 
 -- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
 -- The budget is added up run by run, because it may have changed.
@@ -60,7 +52,7 @@ language sql stable security definer as $$
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
 comment on function fetches_of_last_day is
-    'Since the first allocation of the last 24 hours: the days, the fetches that the budget gave, and the pages that '
+    'Since the first allocation of the last 24.5 hours: the days, the fetches that the budget gave, and the pages that '
     'were handed out. since_last: the days since the last allocation.';
 
 -- Retries of failing pages are fetches in addition to the planned ones.
@@ -73,18 +65,25 @@ language sql stable security definer as $$
 $$;
 comment on function retries_per_day is 'Retries per day in the last 24 hours.';
 
+create or replace function first_of_policy() returns bigint
+language sql stable as $$
+-- plans: whole
+    -- The subqueries are run once. A join with the setting would be evaluated again for each of ten thousand runs.
+    select min(a.token) from allocation a
+    where a.token > coalesce((select max(other.token) from allocation other
+                              where other.policy <> (select s.policy from setting s)), 0)
+$$;
+comment on function first_of_policy is
+    'The token of the first allocation after the last change of the policy; null = the next is the first.';
+
 create or replace function policy_days(t timestamptz) returns float8
 language sql stable security definer as $$
--- plans: whole
-    select coalesce(date_part('epoch', t - min(a.started_at)) / 86400, 0)
-    from allocation a
-    -- The subquery is run once. A join with the setting would be evaluated again for each of ten thousand runs.
-    where a.policy = (select s.policy from setting s)
-      and a.started_at > coalesce((select max(other.started_at) from allocation other
-                                   where other.policy <> (select s.policy from setting s)), '-infinity')
+-- plans: lookups
+    select coalesce((select date_part('epoch', t - a.started_at) / 86400
+                     from allocation a where a.token = first_of_policy()), 0)
 $$;
 comment on function policy_days is
-    'The days since the first allocation with the policy that is set now; 0 = the next allocation is the first.';
+    'The days since the first allocation after the last change of the policy; 0 = the next allocation is the first.';
 
 -- Counts new pages that wait, and new pages that were found since an earlier run: the newest run that is at least six
 -- hours old, otherwise the oldest run that is at least one hour old. Without such a run only waiting pages count. Page
@@ -196,12 +195,13 @@ comment on function put_prices is
 -- New prices change the frequencies immediately, but the due time of a page usually changes only with its next fetch.
 -- This function brings forward the pages that are due more than one new interval from now. The new due time is a whole
 -- number of new intervals before the old one, and at least shortest_interval after the last fetch. A page that is due
--- too early keeps its due time. So only pages whose due time changes are written.
+-- too early keeps its due time. So only pages whose due time changes are written. If a hint had made the page due
+-- earlier than planned, it is now due by its frequency alone.
 create or replace function bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
-        select move_of(p, d.new_due, p.due_is, p.planned_due, n.frequency)
+        select move_of(p, d.new_due, p.due_is, null, n.frequency)
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
@@ -212,7 +212,7 @@ language sql volatile as $$
                 p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
                 p.fetched_at + s.shortest_interval) as new_due
         ) d
-        where due_follows_frequency(p) and p.due_at > t + n.every and d.new_due < p.due_at
+        where may_come_forward(p) and p.due_at > t + n.every and d.new_due < p.due_at
         order by p.page_id
         for update of p))
 $$;
@@ -227,23 +227,24 @@ $$;
 comment on function bring_forward is 'bring_forward_at for a run that still holds its job.';
 
 -- A page that would be due in the past gets a random due time within the next `days`. Only pages that are still due in
--- the future are moved. A leased page has its old due time until its report, so it usually is not moved.
+-- the future are moved. A page that a hint made due earlier does not become due later. A leased page has its old due
+-- time until its report, so it usually is not moved.
 create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], days float8) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
-        select move_of(
-            p,
-            greatest(case when d.due_at > t then d.due_at else t + random() * days * interval '24 hours' end,
-                     p.fetched_at + s.shortest_interval),
-            p.due_is, p.planned_due, n.frequency)
-        from (select * from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
+        select move_of(p, d.new_due, p.due_is, null, n.frequency)
+        from (select u.page_id, u.frequency, t + random() * days * interval '24 hours' as if_past
+              from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
         join setting s on s.only_row                            -- an index scan: see bring_forward_at()
+        -- No OFFSET here: after a wait for a lock, PostgreSQL would not compute the subquery again.
         cross join lateral (
-            select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at
+            select greatest(case when f.due_at > t then f.due_at else n.if_past end,
+                            p.fetched_at + s.shortest_interval) as new_due
+            from (select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at) f
         ) d
-        where due_follows_frequency(p) and p.due_at > t
+        where may_come_forward(p) and p.due_at > t and (p.planned_due is null or d.new_due < p.due_at)
         order by p.page_id
         for update of p))
 $$;

@@ -3,19 +3,25 @@
 -- A run calls this before it reads. If the table of news is full, the run empties it and reads the whole graph, so no
 -- change is lost: see is_news_full().
 create or replace function reopen_news(token bigint, alive_for interval) returns boolean
-language plpgsql volatile security definer set lock_timeout = '1s' as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state, graph_news; locks job, graph_state, graph_news
 begin
     perform keep_job(token, alive_for);
-    if is_news_full() then
-        update graph_state set token = null;
-        begin
-            truncate graph_news;
-        exception when lock_not_available then
-            return false;
-        end;
+    if not is_news_full() then
+        return true;
     end if;
-    return true;
+    update graph_state set token = null;
+    for n in 1..20 loop
+        begin
+            -- NOWAIT: transactions that add news would wait behind a lock that waits.
+            lock table graph_news in access exclusive mode nowait;
+            truncate graph_news;
+            return true;
+        exception when lock_not_available then
+            perform pg_sleep(0.05);
+        end;
+    end loop;
+    return false;
 end $$;
 comment on function reopen_news is
     'Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: '
@@ -36,8 +42,8 @@ begin
             message = 'another worker took this job over', errcode = 'object_not_in_prerequisite_state';
     end if;
     update graph_state g set token = begin_graph_read.token;
-    -- A failover can lose the end of a run that its worker remembers as complete. Then scores that the worker takes for
-    -- stored are not.
+    -- A failover can lose the end of a run that its worker remembers as complete. Then scores are missing here that the
+    -- worker believes to be stored.
     return (select o.token from opic o where o.token = last_token);
 end $$;
 comment on function begin_graph_read is

@@ -21,5 +21,5 @@ begin
     return found;
 end $$;
 comment on function leads is
-    'Whether this worker runs the batch jobs. If it does, it is the leader for that time, or until its session ends.';
+    'Whether this worker runs the batch jobs. If it does, it is the leader for alive_for, or until its session ends.';
 grant execute on function leads to recrawl_worker;

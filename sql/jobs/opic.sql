@@ -6,8 +6,8 @@ return s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_wei
 comment on function sum_of_weights is
     'The sum of the weights of a page''s scores. If it is 0, values stay as they are.';
 
--- A weighted mean. The mean of each part over all pages is 1. The result is null if a part is null, or if all weights
--- are 0.
+-- A weighted mean. The mean of each part over all pages is 1. The result is null if a score with a weight is null, or
+-- if all weights are 0.
 create or replace function combined_value(
     s setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real
@@ -83,7 +83,8 @@ begin
 end $$;
 comment on function follow_scores is 'Updates the values that changed by more than a hundredth. Returns their number.';
 
--- Locks pages before scores, as keep_out() does. Pages that died during the run get no scores.
+-- Locks pages before scores, as keep_out() does. So it sees values and states that changed during the run. Pages that
+-- died get no scores.
 create or replace function put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
@@ -94,6 +95,7 @@ declare
     found page_score[];
 begin
     perform keep_job(token, alive_for);
+    perform from page p where p.page_id = any (page_ids) order by p.page_id for no key update;
     found := array(
         select (n.page_id, n.hub, n.authority, nullif(n.importance, 'NaN'), n.in_links)::page_score
         from unnest(page_ids, hubs, authorities, importances, put_scores.in_links)
@@ -113,7 +115,8 @@ comment on function put_scores is
 create or replace view last_terms as
 select terms from graph_state;
 comment on view last_terms is
-    'The terms (settings) that the values of all pages were last computed with; null before the first run.';
+    'The terms (settings) that the values of all pages were last computed with. null = all values must be computed '
+    'again.';
 
 -- A run calls this before put_scores(), which computes values from it.
 create or replace function put_graph_state(token bigint, alive_for interval, mean_relevance float8, first_share float8)

@@ -66,7 +66,7 @@ comment on view recrawl.crawl_status is
 comment on column recrawl.crawl_status.as_of is 'The time of this answer.';
 comment on column recrawl.crawl_status.paused is 'True if the crawl is paused.';
 comment on column recrawl.crawl_status.last_report_at is
-    'The time of the last report; null = there was no report in the last 15 minutes.';
+    'The time of the last report; null = there was no report in the last 15 minutes, or no worker for a day.';
 comment on column recrawl.crawl_status.fetches_per_second is
     'Reported fetches per second: over the last 5 minutes, or since the first report if that was later.';
 comment on column recrawl.crawl_status.ready_wait is
@@ -80,7 +80,8 @@ comment on column recrawl.crawl_status.leased is 'Leased pages.';
 comment on column recrawl.crawl_status.leases is 'The number of leases that these pages belong to.';
 comment on column recrawl.crawl_status.oldest_lease_at is 'The time when the oldest of these leases began.';
 comment on column recrawl.crawl_status.next_ready_at is
-    'The first time at which a host has a page to fetch; null = no page waits.';
+    'The first time at which a host has a page to fetch; null = no page waits (or only pages of hosts that are blocked '
+    'until unblock_host), or the crawl is paused.';
 comment on column recrawl.crawl_status.upkeep_at is
     'The time of the last upkeep, the regular work on the queue. A worker does it, or a crawler if no worker runs.';
 comment on column recrawl.crawl_status.worker_is_running is 'True if a worker did upkeep in the last 5 seconds.';

@@ -43,14 +43,12 @@ comment on column recrawl.host_status.pins_kept is
 comment on column recrawl.host_status.next_slot_at is
     'The first time at which a request may start; null = the host had no request yet.';
 comment on column recrawl.host_status.ready_at is
-    'The time when next_pages looks at the host next; null = the host has no page to fetch.';
-comment on column recrawl.host_status.pages is 'The number of its pages.';
+    'The time when next_pages looks at the host next; null = the host has no page to fetch, or is blocked until '
+    'unblock_host.';
 comment on column recrawl.host_status.has_new is 'True if some of its pages were never handed out.';
 comment on column recrawl.host_status.failures is
     'Failed requests in the present count. It begins anew when more than half of its requests succeeded, and when the '
     'host is blocked because of failures.';
-comment on column recrawl.host_status.crawl_delay is
-    'The delay that the robots.txt of the host asks for, at most 60 seconds.';
 comment on column recrawl.host_status.max_pages is
     'The host takes in no more pages than this; null = the setting max_pages_per_host applies.';
 comment on column recrawl.host_status.prior_changes is

@@ -21,7 +21,8 @@ comment on view recrawl.late_hosts is
     'before. A worker finds the hosts every five minutes. waits_for and the block show the present state.';
 select copy_comments('recrawl.late_hosts');
 comment on column recrawl.late_hosts.host is 'Host name or address, without port.';
-comment on column recrawl.late_hosts.late is 'How long the oldest of these revisits had been late.';
+comment on column recrawl.late_hosts.late is
+    'How late the oldest due revisit of the host was when the worker found it.';
 comment on column recrawl.late_hosts.waits_for is
     'The reason for the wait. crawler: the host is ready. gap: a request started a moment ago, or the host is '
     'one_at_a_time and a page is leased. block: the host is blocked.';

@@ -105,7 +105,8 @@ comment on column recrawl.queue_status.oldest_due is
     'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due. If oldest_is_exact is false, '
     'null can also mean that none was found.';
 comment on column recrawl.queue_status.next_ready_at is
-    'The first time at which a host has a page to fetch; null = no page waits.';
+    'The first time at which a host has a page to fetch; null = no page waits (or only pages of hosts that are blocked '
+    'until unblock_host), or the crawl is paused.';
 comment on column recrawl.queue_status.paused is 'True if the crawl is paused.';
 comment on column recrawl.queue_status.as_of is 'The time of this answer.';
 comment on column recrawl.queue_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';

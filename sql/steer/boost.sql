@@ -45,7 +45,7 @@ begin
             perform refuse(format('boost: %L is not boosted', left(pattern, 200)));
         end if;
     end if;
-    -- In a small crawl this transaction applies the boost itself, so that no worker is needed.
+    -- In a small crawl the values change at once. A worker looks at all pages again later, and deletes an ended boost.
     if newest <= 10000 then
         live := boost_pages(pattern, 0, newest);
         update boost b set pages = live where b.pattern = boost_at.pattern;

@@ -1,8 +1,8 @@
 -- exclude: keeps URLs out that match a pattern, and takes out the known pages that match it.
 
--- A transaction that takes in pages locks the table exclusion in row share mode before it reads exclusions and boosts.
--- At a moment when no transaction has this lock, every page that was taken in without the newest exclusions and boosts
--- is committed and can be read.
+-- A transaction that takes in pages locks the table exclusion in row share mode, reads the exclusions and boosts, and
+-- keeps the lock until it ends. A transaction that gets the exclusive lock knows that no such transaction is open. So
+-- every page that was taken in by older exclusions and boosts can be read.
 create or replace function newest_taken_in() returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion
@@ -24,10 +24,11 @@ comment on function newest_taken_in is
 --   1. For a moment: afterwards every page up to the newest can be read. Then the long read of these pages follows.
 --   2. Until the end of this transaction: the pages that were taken in during the long read are read too.
 --
--- Row locks are taken only after that, so that two transactions cannot wait for each other.
+-- Row locks are taken only after that, so that two transactions cannot wait for each other. It waits for each lock at
+-- most 2 seconds, because nobody can add pages while it waits.
 create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer set lock_timeout = '2s' as $$
--- plans: whole; writes exclusion, inbox; locks exclusion, page by id, inbox
+-- plans: whole; writes exclusion, inbox; locks exclusion, page by id, host by id, inbox
 declare
     newest  bigint;
     doomed  bigint[];
@@ -37,7 +38,7 @@ begin
     perform check_isolation('exclude');
     perform check_pattern('exclude', pattern);
     newest := newest_taken_in();
-    -- One statement with one snapshot: a page that is excluded in it matches one of these patterns.
+    -- One statement with one snapshot: it reads the pages and the patterns that kept pages out at one moment.
     select array(select page_id from page
                  where state = 'live' and page_id <= newest and canonical_of(url) ~ exclude.pattern),
            array(select e.pattern from exclusion e)
@@ -50,18 +51,23 @@ begin
     end if;
     doomed := doomed || array(
         select page_id from page where state = 'live' and page_id > newest and canonical_of(url) ~ pattern);
-    set local lock_timeout = 0;
     insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
     gone := take_out(doomed, 'excluded');
     -- Pages that did not enter their queues yet do not enter. Otherwise they could enter twice: by this entry and by
-    -- the entry of unexclude.
+    -- the entry of unexclude. A drain locks the hosts of the entries that it applies, so lock them too.
+    perform from host h
+    where h.host_id in (
+        select i.host_id from inbox i
+        where i.old_due is null and i.old_rank is null and not i.revived and i.page_id in (select unnest(doomed)))
+    order by h.host_id
+    for update;
     delete from inbox i
     where i.old_due is null and i.old_rank is null and not i.revived and i.page_id in (select unnest(doomed));
     perform note_now('pages', pattern, format('excluded: %s pages were taken out', gone));
     return gone;
 exception when lock_not_available then
     raise exception using
-        message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
+        message = 'exclude: a transaction in this crawl has been open for 2 seconds; try again when it has ended',
         errcode = 'lock_not_available';
 end $$;
 comment on function recrawl.exclude is
@@ -71,8 +77,8 @@ pages.
 * pattern: a POSIX regular expression. It is compared with the canonical URL, the spelling that all spellings of one
   URL are reduced to.
 
-exclude reads all pages. If another transaction that adds pages stays open for more than 2 seconds, exclude raises an
-error. Then call it again.';
+exclude reads all pages. If another transaction that uses the crawl stays open for more than 2 seconds, exclude may
+raise an error. Then call it again.';
 
 create or replace function unexclude_at(t timestamptz, pattern text) returns int
 language plpgsql volatile as $$

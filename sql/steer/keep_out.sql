@@ -1,7 +1,7 @@
 -- keep_out: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
--- The pages leave the queue through the inbox. The row in the queue of a leased page, or of a page whose place is not
--- known, is deleted when its turn comes. Pages that are kept_out also leave the graph, with their links and scores;
+-- The pages leave the queue through the inbox. If a page is leased, or is not at its due_at in the queue, next_pages
+-- deletes its row when its turn comes. Pages that are kept_out also leave the graph, with their links and scores;
 -- excluded pages keep both, because they may come back.
 create or replace function take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile as $$
@@ -38,7 +38,7 @@ begin
     end if;
     return coalesce(cardinality(gone), 0);
 end $$;
-comment on function take_out is 'Takes pages out of the queue permanently. Returns how many.';
+comment on function take_out is 'Takes pages out of the crawl: as_state is excluded or kept_out. Returns how many.';
 
 create or replace function recrawl.keep_out(page_ids bigint[]) returns int
 language plpgsql volatile security definer as $$

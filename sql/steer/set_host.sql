@@ -53,7 +53,7 @@ language plpgsql stable as $$
 begin
     return (select h.name from host h where h.host_id = name_of_host.host_id);
 end $$;
-comment on function name_of_host is 'The own name of a host, not a name that is requested as this host.';
+comment on function name_of_host is 'The name that a host was made with. Other names may share the host.';
 
 create or replace function said_of_host(host_id bigint) returns jsonb
 language plpgsql volatile as $$
@@ -105,6 +105,8 @@ begin
                      as one_at_a_time
           from host o where o.host_id = id) g, setting s
     where h.host_id = id;
+    -- First only the locks: the next statement then sees all names of the host.
+    perform from host_name n where n.host_id = id order by n.name for update;
     update host_name n set
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
     where n.host_id = id;

@@ -6,7 +6,7 @@ create or replace function problem_with_interval(every interval, h host, s setti
 language sql stable as $$
     select case
         when every < slot_every(h, s) then
-            format('every must be at least %s, as two slots of %s are so far apart, got %s',
+            format('every must be at least %s, the time between two slots of %s, got %s',
                    slot_every(h, s), h.name, every)
         when every < s.shortest_interval then
             format('every must be at least %s, as the setting shortest_interval says, got %s',
@@ -81,7 +81,8 @@ begin
 end $$;
 
 -- Pages that are late by the new interval become due within a second. A page keeps its due time if a failure,
--- robots.txt or a person (fetch_now) set it.
+-- robots.txt, a crawler (`due`) or a person (fetch_now) set it. A page that is due earlier because of a hint does not
+-- become due later.
 create or replace function follow_interval(t timestamptz, page_ids bigint[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes page; locks nothing: the caller holds the pages
@@ -119,7 +120,8 @@ fetch the page now) or invalid.
 * every: the time between two fetches, from 1 second to 10 years. null = recrawl decides again. code is invalid if the
   time is shorter than the setting shortest_interval or than the time between two slots of the host.
 
-The new interval counts immediately. A page that was never fetched is due now. The next allocation first subtracts the
-fetches for pinned intervals from the budget and from the slots of the host. Then it divides the rest. Pinned intervals
-cannot use the parts of the budget that the settings discovery and exploration reserve.';
+The new interval counts immediately. A page that waits among the new pages, or is done or declined, is due now. The next
+allocation first subtracts the fetches for pinned intervals from the budget and from the slots of the host. Then it
+divides the rest. Pinned intervals cannot use the parts of the budget that the settings discovery and exploration
+reserve.';
 grant execute on function recrawl.set_interval to recrawl_operator;

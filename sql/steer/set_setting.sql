@@ -16,23 +16,26 @@ create or replace function follow_frequency(t timestamptz, before real, after re
 language sql volatile as $$
 -- plans: whole; writes page, inbox; locks page by id
     with
-    -- The pages that follow the setting, with their new due times.
+    -- The pages that follow the setting, with their new due times. A page with a hint does not become due later.
     wanted as materialized (
-        select p.page_id, p.host_id, p.due_at,
-               greatest(p.due_at + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
-                                   * interval '24 hours',
-                        p.fetched_at + s.shortest_interval,
-                        t + row_number() over (order by p.page_id) * interval '1 microsecond') as new_due
-        from (select * from page
-              where state = 'live' and due_at > t and fetched_at is not null and attempts = 0
-                and frequency is null and pinned_rate is null and due_is is null
-              order by page_id
-              for update) p
-        cross join setting s
+        select * from (
+            select p.page_id, p.host_id, p.due_at, p.planned_due,
+                   greatest(coalesce(p.planned_due, p.due_at)
+                                + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
+                                  * interval '24 hours',
+                            p.fetched_at + s.shortest_interval,
+                            t + row_number() over (order by p.page_id) * interval '1 microsecond') as new_due
+            from (select p.* from page p
+                  where p.due_at > t and p.frequency is null and p.pinned_rate is null and may_come_forward(p)
+                  order by p.page_id
+                  for update) p
+            cross join setting s
+        ) w
+        where planned_due is null or new_due < due_at
     ),
     -- Their rows get the new due times.
     due as (
-        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id
+        update page p set due_at = w.new_due, planned_due = null from wanted w where p.page_id = w.page_id
     )
     insert into inbox (host_id, page_id, old_due) select host_id, page_id, due_at from wanted
 $$;
@@ -92,7 +95,7 @@ begin
         update setting set default_gap_since = t;
     end if;
     if name in ('budget', 'discovery') then
-        -- The counts are compared with budget * seconds since 1970. After a change of the budget the old counts have no
+        -- The counts are compared with budget * days since 1970. After a change of the budget the old counts have no
         -- meaning. 0 is far too low, and near_budget() raises the counts to the right size at the next use.
         perform setval('fetch_count', 0), setval('new_count', 0);
     end if;

@@ -84,7 +84,8 @@ return (r.ord, problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetche
         r.changes, case when length(r.etag) between 1 and 1000 then r.etag end,
         case when within_reach(r.last_modified) then r.last_modified end, r.content_hash,
         checked_extras(r.extras, r.status))::result;
-comment on function checked is 'A result with its problem, and without hints that make no sense.';
+comment on function checked is
+    'A result with its problem, and without an etag or last_modified that makes no sense.';
 
 create or replace function result_keys() returns text[]
 language sql stable as $$

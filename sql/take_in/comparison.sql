@@ -9,9 +9,11 @@
 
 -- Three cases:
 --
---   * The crawler says `changed` or `changes` itself: that is about the time since the last request.
---   * Status 304 means unchanged since the last fetch, except if that fetch brought nothing to compare. Then the 304 is
---     not counted, because a change would not have been counted either.
+--   * The crawler says `changed` or `changes` itself: that is about the time since the last
+--     successful fetch.
+--   * Status 304 means unchanged since the last fetch, except if that fetch brought nothing to compare. Then only what
+--     the 304 itself brings, for example an etag, is compared with the base. If it brings nothing, it is not counted,
+--     because a change would not have been counted either.
 --   * Sketch, hash, etag and Last-Modified are compared with the base. A Last-Modified of the last 2 seconds is
 --     ignored: servers that generate each answer send the current time.
 --

@@ -6,7 +6,7 @@ language plpgsql volatile set lock_timeout = '300ms' as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
-    any_held constant boolean := exists (select from link_later where tries > 0);
+    any_locked constant boolean := exists (select from link_later where tries > 0);
     reported reported_link[];
     pages    bigint[];
     led_to   found_links[];
@@ -14,7 +14,7 @@ begin
     -- The value of a link is the first value of its target, if that is a new page.
     select array_agg((
         (l.url, l.value, null, null, null, null, l.depth)::given_url, r.ord, l.is_redirect, r.page_id,
-        any_held and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))
+        any_locked and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))
     )::reported_link)
     into reported
     from unnest(results) r
@@ -35,13 +35,14 @@ begin
     where r.problem is null;
 
     with
-    -- The pages of all URLs, except the held ones. A URL that another transaction is taking in now has code `waiting`.
+    -- The pages of all URLs, except those that were set aside before and are still locked. A URL that another
+    -- transaction is taking in now has code `waiting`.
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(
             t, array(select case when not l.is_locked then l.given end from unnest(reported) l), true) i
     ),
-    -- Set aside: the held URLs, and the URLs with code `waiting`.
+    -- Set aside: those, and the URLs with code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
         select case when not l.is_redirect then l.source end, url_key(canonical_of((l.given).url)), (l.given).url,

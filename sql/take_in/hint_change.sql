@@ -19,9 +19,7 @@ begin
     end if;
 
     return move_pages(array(
-        select move_of(p, least(p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
-                                                   p.fetched_at + s.shortest_interval)),
-                       p.due_is, coalesce(p.planned_due, p.due_at), p.frequency)
+        select move_of(p, n.due_at, p.due_is, coalesce(p.planned_due, p.due_at), p.frequency)
         from (select id, max(at) as changed_at from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
               group by id) w
         join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t and not is_never(p.due_at)
@@ -37,7 +35,11 @@ begin
                         else ln(1 + recall * r.rate / greatest(false_hints_per_day, least_amount()))
                              / ((1 - recall) * r.rate) end as days
         ) a
-        where a.days > 0
+        cross join lateral (
+            select greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
+                            p.fetched_at + s.shortest_interval) as due_at
+        ) n
+        where n.due_at < p.due_at
         order by p.page_id
         for update of p));
 end $$;

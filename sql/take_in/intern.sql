@@ -58,9 +58,9 @@ comment on function parsed_urls is
 --
 --   1. Parse the URLs. The canonical spelling of a URL gives its key.
 --   2. Look the keys up.
---   3. Schedule known pages again, if they have no next due time (done, declined) and a due time is given. Known pages
---      keep their values.
---   4. Make the unknown pages.
+--   3. Make the unknown pages.
+--   4. Schedule known pages again, if they have no next due time (done, declined) and a due time is given. Known pages
+--      keep their values. This comes after step 3, because keys of new pages are locked before pages.
 --
 -- A link to a page that has moved leads to the page at the end of its redirects. The value of a link is a guess. A
 -- value that a caller of add_pages gives is pinned.
@@ -98,7 +98,6 @@ begin
     into firsts, page_ids, is_new, reasons, wanted, again_at, unknown
     from (select * from found order by place) f;
 
-    perform move_dues(wanted, again_at, 'set') where wanted is not null;
     if unknown is not null then
         for made in select * from intern_where_free(t, unknown, are_links) loop
             page_ids[made.place] := coalesce(made.page_id, 0);
@@ -106,6 +105,7 @@ begin
             reasons[made.place] := made.reason;
         end loop;
     end if;
+    perform move_dues(wanted, again_at, 'set') where wanted is not null;
 
     return query
     select u.ord, (u.given).url,

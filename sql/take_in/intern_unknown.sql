@@ -7,17 +7,17 @@
 -- Rows are inserted in the order of their unique keys, so that overlapping batches can wait for each other, but never
 -- in a circle.
 
--- A name that is requested as another host gets its row in host_name first, like all names, and is pointed to the other
--- host in a second statement: so all names are inserted in one order. A name that already has a row keeps its host.
--- A name that other names are requested as keeps a host of its own.
+-- With add_pages(host => …) a name shares the host of another name. It gets its row in host_name first, like all names,
+-- and is pointed to the other host in a second statement: so all names are inserted in one order. A name that already
+-- has a row keeps its host. A new name that another URL of the same call names as `host` gets a host of its own.
 create or replace function intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name
 declare
-    made text[];                       -- new names that are requested as another host
+    made text[];                       -- new names that share the host of another name
 begin
     with
-    -- Names without a row, each with the host that it is requested as.
+    -- Names without a row, each with the name whose host it shares.
     given as materialized (
         select distinct on (n.name) n.name, n.asked_as
         from unnest(names || hosts, hosts) as n (name, asked_as)
@@ -46,11 +46,13 @@ begin
     from named n
     where (n.name in (select u.name from unknown u where u.is_asked_as)) is true;
 
-    -- A new statement has a new snapshot: another transaction may have made the other host.
+    -- A new statement has a new snapshot: another transaction may have made the other host. The lock is for set_host,
+    -- which gives max_pages to all names of a host: it waits, and then sees these names.
     if made is not null then
+        perform from host_name n where n.name in (select unnest(hosts)) order by n.name for share;
         update host_name n set host_id = other.host_id, max_pages = other.max_pages
         from unnest(names, hosts) as g (name, asked_as)
-        cross join lateral (select * from host_name h where h.name = g.asked_as offset 0) other
+        join host_name other on other.name = g.asked_as
         where n.name = g.name and (g.name in (select unnest(made))) is true;
     end if;
 end $$;
@@ -67,7 +69,7 @@ begin atomic
     where i.old_due is null and i.old_rank is null;
 end;
 comment on function on_their_way is
-    'The hosts of new pages that are still in the inbox: one row for each page, from the latest 10,000 entries.';
+    'The hosts of pages that enter the queue by the inbox: one row for each page, from the latest 10,000 entries.';
 
 create or replace function refused_urls(urls parsed_url[]) returns made_page[]
 language plpgsql stable as $$

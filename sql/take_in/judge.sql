@@ -74,7 +74,7 @@ comment on function wait_after is
     'page is usually fetched.';
 
 -- seen_at is when the page was seen. If the result gives no time, a leased page was seen in its slot. The time of a
--- leased page is never before its lease began or before its last known request.
+-- leased page is never before its lease began or before its last successful fetch.
 --
 -- is_observed: a result on a lease that has ended counts as a fetch too, unless a newer report came first or that lease
 -- was never given out.
@@ -176,14 +176,14 @@ return (state, moved_to, due_at, due_is,
         case when v.outcome = 'declined' then p.last_status else r.status end,
         case when v.outcome = 'declined' then p.is_denied when v.outcome = 'denied' then true end,
         case when v.outcome in ('fetched', 'denied') then 0
-             when v.is_held and v.outcome in ('missing', 'failed', 'throttled') then least(p.attempts + 1, 30000)
+             when v.is_on_lease and v.outcome in ('missing', 'failed', 'throttled') then least(p.attempts + 1, 30000)
              else p.attempts end,
-        case when v.is_held then r.lease_id else p.last_lease end,
+        case when v.is_on_lease then r.lease_id else p.last_lease end,
         case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
         coalesce((r.extras).relevance::real, p.relevance))::page_after;
 comment on function page_after is 'A page after a report, without what its fetches say.';
 
--- A part of the version that the fetch did not bring stays if the page is the same version.
+-- etag, last_modified, content_hash and sketch: what the fetch did not bring stays if the page is the same version.
 create or replace function fetches_after(t timestamptz, r result, p page, v verdict, c page_comparison, e evidence)
 returns fetches_after
 language sql stable parallel safe
@@ -232,9 +232,9 @@ comment on function host_update_of is
 --
 --   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
---   3. When the page is due next. Only a result on the lease that holds the page moves the due time, or a result that
---      states a due time while no lease holds the page. While a lease holds it, the queue has the page at the due time
---      of that lease.
+--   3. When the page is due next. A result moves the due time if it is on the lease that holds the page, or if it has
+--      no lease and states a due time. A due time without a lease, for a page that a lease holds, lasts only until that
+--      lease ends.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 create or replace function judge(
     t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules
@@ -245,25 +245,20 @@ begin atomic
     select (r.ord, r.page_id, v.code, detail_of(v.code, v.is_observed, r),
             case when n.state = 'live' and not is_never(n.due_at) then greatest(n.due_at, t) end, null
            )::recrawl.report_result,
-           v.is_held,
+           v.is_on_lease,
            v.is_observed,
            d.is_counted and (n.state <> p.state
                          or (r.extras).relevance is not null
                             and (r.extras).relevance::real is distinct from p.relevance),
-           case when d.is_counted then page_after(
-               t, r, p, v, n.state, case when v.code = 'ok' and v.outcome = 'moved' then moved_to else p.moved_to end,
-               n.due_at,
-               case when not d.sets_due then p.due_is
-                    when (r.extras).declined then 'declined'
-                    when (r.extras).due = 'infinity' then 'done'
-                    when (r.extras).due is not null then 'set' end) end,
+           case when d.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end,
            case when d.is_counted then fetches_after(t, r, p, v, c, e) end,
            case when d.is_counted then (r.extras).meta end,
-           case when d.sets_due and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
-               (p.host_id, p.page_id, d.old_due, case when not v.is_held and p.due_at is null then -p.value end,
-                v.is_held and v.outcome = 'failed')::page_move end,
+           case when n.state <> p.state
+                     or d.sets_due and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
+               (p.host_id, p.page_id, d.old_due, case when not v.is_on_lease and p.due_at is null then -p.value end,
+                v.is_on_lease and v.outcome = 'failed')::page_move end,
            host_update_of(t, r, p, l, v, d.retry_after),
-           case when v.is_held and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
+           case when v.is_on_lease and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end,
            case when e.days is not null then
                (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end,
@@ -277,12 +272,12 @@ begin atomic
     left join lateral evidence_after(p, c, own, rules) e on v.is_observed
     cross join lateral (
         select v.code = 'ok' or v.is_observed as is_counted,
-               case when v.is_held then l.held_due else p.due_at end as old_due,
+               case when v.is_on_lease then l.held_due else p.due_at end as old_due,
                v.code = 'ok'
-                   and (v.is_held or (r.extras).declined is true or (r.extras).due is not null) as sets_due,
+                   and (v.is_on_lease or (r.extras).declined is true or (r.extras).due is not null) as sets_due,
                case when v.outcome = 'throttled' and (r.extras).retry_after is not null
                     then wait_asked_for((r.extras).retry_after, t) end as retry_after,
-               case when v.code = 'ok' and v.outcome <> 'declined' and (p.fetched_at is not null or p.attempts > 0)
+               case when v.is_on_lease and v.outcome <> 'declined' and (p.fetched_at is not null or p.attempts > 0)
                     then greatest(date_part('epoch', l.slot - l.due), 0)::real end as late,
                page_frequency(case when v.is_observed then e.frequency else p.frequency end,
                               p.pinned_rate, (rules.setting).frequency) as per_day
@@ -291,6 +286,11 @@ begin atomic
     cross join lateral (
         select case when v.code = 'ok' and p.state = 'live' and v.outcome in ('gone', 'moved') then v.outcome
                     else p.state end as state,
+               case when v.code = 'ok' and v.outcome = 'moved' then judge.moved_to else p.moved_to end as moved_to,
+               case when not d.sets_due then p.due_is
+                    when (r.extras).declined then 'declined'
+                    when (r.extras).due = 'infinity' then 'done'
+                    when (r.extras).due is not null then 'set' end as due_is,
                case when not d.sets_due then p.due_at
                     when (r.extras).declined then never(p.page_id)
                     when (r.extras).due is not null then spread_due((r.extras).due, p.page_id)

@@ -22,12 +22,12 @@ begin
         cross join lateral (
             select exists (
                 select from unnest(leases) l
-                where l.lease_id = r.lease_id and l.lease_until > t and r.page_id = any (l.page_ids)) as is_held
+                where l.lease_id = r.lease_id and l.lease_until > t and r.page_id = any (l.page_ids)) as is_on_lease
             offset 0
         ) l
         window of_page as (
             partition by r.page_id, r.problem is null
-            order by l.is_held desc, r.lease_id is not null, r.lease_id desc, r.ord)
+            order by l.is_on_lease desc, r.lease_id is not null, r.lease_id desc, r.ord)
         order by r.ord);
 end $$;
 comment on function turns_of is

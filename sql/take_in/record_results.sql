@@ -6,8 +6,8 @@
 --   4. Judge the results and write the pages. New due times reach the queue through the inbox.
 --   5. Take the pages off their leases.
 --   6. Store the links, and tell the graph which pages changed.
---   7. Update the hosts that must change immediately: after 429, a late request or a new crawl delay, or if a host is
---      free again. Other hosts are not locked.
+--   7. Update the hosts that must change immediately: after 429, a late request, a new crawl delay or a declined page,
+--      or if a host is free again or gives pages again after a block. Other hosts are not locked.
 --
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
@@ -100,7 +100,7 @@ begin
         from judged j
         where p.ctid = j.tid and (j.page_after).state is not null
     ),
-    -- The inbox gets only due times that differ from the due time that next_pages assumed.
+    -- A page whose new due time is its held_due is at its place in the queue already, and needs no entry.
     moved as (
         insert into inbox (host_id, page_id, old_due, old_rank, failed)
         select (move).* from judged where (move).page_id is not null
@@ -130,7 +130,8 @@ begin
            array_agg(host_id) filter (where is_observed),
            array_agg(host_update) filter (where (host_update).host_id is not null),
            (select array_agg((lease_id, round, pages)::lease_count)
-            from (select lease_id, round, count(*)::int as pages from judged where is_held group by lease_id, round) l),
+            from (select lease_id, round, count(*)::int as pages from judged
+                  where is_on_lease group by lease_id, round) l),
            array_agg(unused_slot) filter (where (unused_slot).slot is not null)
     into done
     from judged;
@@ -161,7 +162,7 @@ create or replace function follow_up_on_hosts(t timestamptz, done recorded) retu
 language plpgsql volatile as $$
 -- plans: inherited
 declare
-    any_host record;                   -- flags: whether any of the hosts has a property
+    any_host record;                   -- is_blocked, is_struck: whether any of the hosts is blocked, or has strikes
 begin
     if done.host_updates is not null then
         perform update_hosts(t, done.host_updates);

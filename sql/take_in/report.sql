@@ -43,8 +43,8 @@ others.
 Each object must have one of page_id and url, and one of status, robots_denied and declined. All keys of an object:
 
 * page_id or url: the page.
-* lease_id: the lease, from next_pages. Without it the report counts only as evidence of changes. The keys due and
-  declined, see below, also apply without it if no crawler has leased the page.
+* lease_id: the lease, from next_pages. Without it the report does not change when the page is fetched next, except
+  after status 410 or a permanent redirect, and by the keys due and declined if no crawler has leased the page.
 * status: the HTTP status. 0 or a negative number means: there was no answer.
 * fetched_at: the time when the request started.
 * changed: true if the page changed since the last fetch.

@@ -47,6 +47,7 @@ declare
     parsed  record;
     id      bigint;
     known   boolean;
+    before  interval;                            -- the delay that the robots.txt of its sites asked for
 begin
     perform check_isolation('set_robots');
     select * into parsed from parse_url(set_robots_at.url);
@@ -68,15 +69,18 @@ begin
         return known;
     end if;
 
+    before := (select max(r.crawl_delay) from robots r where r.host_id = id);
     insert into robots as r (site, host_id, good_until, crawl_delay, status, rules)
     values (site_of(set_robots_at.url), id, t + interval '24 hours', asked, set_robots_at.status,
             case when set_robots_at.status between 200 and 299 then left(set_robots_at.rules, longest) end)
     on conflict (site) do update set
         good_until = excluded.good_until, crawl_delay = excluded.crawl_delay, status = excluded.status,
         rules = excluded.rules;
-    -- First only the lock: the next statement then sees the delay that another transaction stored for another site.
-    perform from host h where h.host_id = id and (asked is not null or h.crawl_delay is not null) for update;
-    perform set_crawl_delay(id, coalesce((select max(r.crawl_delay) from robots r where r.host_id = id), '0'), t)
+    -- Locked by a statement of its own: the next one then sees a delay that a report has just stored.
+    perform from host h where h.host_id = id for update;
+    -- If the delay of the host is longer than the delay of every robots.txt of the host, a report gave it. It stays
+    -- until another report.
+    perform set_crawl_delay(id, case when h.crawl_delay > coalesce(before, '0') then h.crawl_delay end, t)
     from host h
     where h.host_id = id and (asked is not null or h.crawl_delay is not null);
     return true;

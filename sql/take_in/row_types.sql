@@ -47,7 +47,7 @@ begin
         create type judging_rules as (setting setting, common host_terms, newest_lease bigint);
     end if;
     if to_regtype('verdict') is null then
-        create type verdict as (outcome text, code text, seen_at timestamptz, is_held boolean, is_observed boolean);
+        create type verdict as (outcome text, code text, seen_at timestamptz, is_on_lease boolean, is_observed boolean);
     end if;
     if to_regtype('page_comparison') is null then
         create type page_comparison as (
@@ -85,7 +85,7 @@ begin
     end if;
     if to_regtype('judgement') is null then
         create type judgement as (
-            answer recrawl.report_result, is_held boolean, is_observed boolean, is_graph_news boolean,
+            answer recrawl.report_result, is_on_lease boolean, is_observed boolean, is_graph_news boolean,
             page_after page_after, fetches_after fetches_after, meta jsonb,
             move page_move, host_update host_update,
             unused_slot slot_of_host, observation observation,
@@ -112,8 +112,9 @@ begin
 end $$;
 
 comment on type given_url is
-    'A URL from a caller or from a link, and what is said of its page. asked_as: the host that it is requested as; '
-    'the empty text if the given name is invalid. depth: the number of links from the start of the crawl.';
+    'A URL from a caller or from a link, and what is said of its page. asked_as: the host that its name shall share '
+    '(argument host of add_pages); the empty text if that name is invalid. depth: the number of links from the start '
+    'of the crawl.';
 comment on type parsed_url is
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
     'place: the number of its page, in order of keys.';

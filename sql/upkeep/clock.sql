@@ -9,7 +9,7 @@
 --    host.blocked_until   the host earned the block by strikes, and    earlier by the error of the clock, at most a
 --                         it is more than 1.1 days ahead: the longest  day ahead. Operators may block for any time
 --                         back-off with its 10 %
---    host.busy_until      it lies in the future                        the end of its lease; null without a lease
+--    host.busy_until      it lies in the future, also if it is right   the end of its lease; null without a lease
 --    host.ready_at,       it is later than the times it depends on     computed again
 --    host.new_ready_at
 --    host.new_class       the host is last in the queue of new pages,  computed again
@@ -18,10 +18,11 @@
 --                                                                      back; later reports are only observations
 --    page.reported_at,    it lies in the future                        now; the page is due as much earlier as the
 --    page.fetched_at                                                   time was ahead
---    page.due_at          it is more than 8 days ahead (7 after a      now. Pages that were never handed out, and due
---                         robots_denied), 100 if attempts failed (90   times that a crawler gave, stay: these may be
---                         and 10 %), or 1.5 intervals of the page:     any time
---                         the longest of them
+--    page.due_at          it is further ahead than the longest of      now. Pages that were never handed out, and due
+--                         8 days (robots_denied gives 7), 1.5          times that a crawler gave, stay: these may be
+--                         intervals of the page, and 100 days if       any time
+--                         attempts failed (the back-off ends at 90
+--                         days, and adds at most 10 %)
 --
 -- This waits for no lock: rows that another transaction has locked are checked in the next round.
 
@@ -63,23 +64,32 @@ end $$;
 comment on function begin_pulling_in is
     'The part of the repair that is done at once: the inbox, the logs, and the counts of the budget.';
 
-create or replace function pull_in_leases(t timestamptz) returns int
-language sql volatile as $$
+create or replace function pull_in_leases(t timestamptz, out pulled_in int, out passed_over int)
+language plpgsql volatile as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
-    with
+begin
     -- The leases end now, and their pages are due now at the latest.
-    pulled_in as (
-        update lease l set
-            handed_out_at = t,
-            lease_until = t,
-            dues = array(select least(u.due, t) from unnest(l.dues) with ordinality as u (due, place) order by u.place)
-        from (select ctid as tid from lease where handed_out_at > t + small_step() for update skip locked) f
-        where l.ctid = f.tid
-        returning 1
-    )
-    select count(*)::int from pulled_in
-$$;
-comment on function pull_in_leases is 'Ends leases whose pages were handed out in the future. Returns their number.';
+    update lease l set
+        handed_out_at = t,
+        lease_until = t,
+        dues = array(select least(u.due, t) from unnest(l.dues) with ordinality as u (due, place) order by u.place)
+    from (select ctid as tid from lease where handed_out_at > t + small_step() for update skip locked) f
+    where l.ctid = f.tid;
+    get diagnostics pulled_in = row_count;
+    passed_over := (select count(*) from lease where handed_out_at > t + small_step());
+end $$;
+comment on function pull_in_leases is
+    'Ends leases whose pages were handed out in the future. Returns their number, and how many were passed over '
+    'because they are locked.';
+
+create or replace function is_of_wrong_clock(p page, s setting, t timestamptz) returns boolean
+language sql stable
+return greatest(p.reported_at, p.fetched_at) > t + small_step()
+       or (p.reported_at is not null or p.attempts > 0) and p.due_is is null
+          and p.due_at > t + greatest(
+              case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
+              1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day');
+comment on function is_of_wrong_clock is 'Whether a page has a time that a correct clock cannot have written.';
 
 create or replace function pull_in_pages(
     t timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
@@ -88,35 +98,32 @@ language plpgsql volatile as $$
 -- plans: lookups; writes page; locks page by id (passing over locked ones)
 declare
     suspects bigint[];
-    early    bigint[];                 -- the suspects that no other transaction has locked
+    locked   bigint[];                 -- the suspects that no other transaction had locked
     moves    due_move[];
 begin
     suspects := array(
         select p.page_id
         from page p
         cross join setting s
-        where p.page_id > after_id and p.page_id <= up_to_id
-          and (greatest(p.reported_at, p.fetched_at) > t + small_step()
-               or (p.reported_at is not null or p.attempts > 0) and p.due_is is null
-                  and p.due_at > t + greatest(
-                      case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
-                      1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day')));
+        where p.page_id > after_id and p.page_id <= up_to_id and is_of_wrong_clock(p, s, t));
     -- The due times are one microsecond apart, as fetch_now() sets them.
     select array_agg(e.page_id order by e.page_id),
            array_agg(move_of(e.p, e.new_due - e.nth * interval '1 microsecond', (e.p).due_is, (e.p).planned_due,
                              (e.p).frequency) order by e.page_id)
                filter (where (e.p).state = 'live' and (e.p).due_at > t and not is_never((e.p).due_at))
-    into early, moves
+    into locked, moves
     from (select p.page_id, p.p, row_number() over (order by p.page_id desc) - 1 as nth,
                  case when greatest((p.p).reported_at, (p.p).fetched_at) > t + small_step()
                       then greatest((p.p).due_at - (greatest((p.p).reported_at, (p.p).fetched_at) - t), t)
                       else t end as new_due
-          from (select p.page_id, p from page p
-                where p.page_id = any (suspects) order by p.page_id for update skip locked) p) e;
+          from (select p.page_id, p
+                from page p cross join setting s
+                where p.page_id = any (suspects) and is_of_wrong_clock(p, s, t)  -- a report may have come since
+                order by p.page_id for update of p skip locked) p) e;
     update page p set reported_at = least(p.reported_at, t), fetched_at = least(p.fetched_at, t)
-    where p.page_id = any (early);
+    where p.page_id = any (locked);
     perform move_pages(moves);
-    pulled_in := coalesce(cardinality(early), 0);
+    pulled_in := coalesce(cardinality(locked), 0);
     passed_over := cardinality(suspects) - pulled_in;
 end $$;
 comment on function pull_in_pages is
@@ -131,7 +138,8 @@ declare
     new_class constant smallint := class_in_line(h.head_new_rank, h.head_due, h.new_credit, t);
     new_at    timestamptz;
 begin
-    -- A page that was handed out under the wrong clock may still be fetched. The gap is counted from that fetch.
+    -- A page that was handed out under the wrong clock may be requested at this moment. So last_start_by does not
+    -- become earlier than now.
     if h.last_start_by > t + longest_ahead() + small_step() then
         h.last_start_by := least(greatest(h.last_start_by - ahead, t), t + longest_ahead());
     end if;
@@ -159,6 +167,8 @@ language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (passing over locked ones)
 declare
     suspects bigint[];
+    locked   bigint[];                 -- the suspects that no other transaction had locked
+    classes  bigint;                   -- one bit for each class of new pages that a host is in now
 begin
     suspects := array(
         select h.host_id from host h
@@ -166,29 +176,24 @@ begin
           and (greatest(h.last_start_by, h.busy_until, h.blocked_until, nullif(h.ready_at, 'infinity'),
                         nullif(h.new_ready_at, 'infinity')) > t + small_step()
                or h.new_class = last_class() and h.head_due > t));
+    locked := array(
+        select h.host_id from host h where h.host_id = any (suspects) order by h.host_id for update skip locked);
+    passed_over := cardinality(suspects) - cardinality(locked);
+    -- A new statement has a new snapshot: a host may have changed before it was locked.
     with
-    -- Hosts that no other transaction has locked.
-    held as materialized (
-        select h.ctid as tid, h as host from host h
-        where h.host_id = any (suspects)
-        order by h.host_id
-        for update skip locked
-    ),
     -- Only hosts that change are written.
     written as (
         update host h set
             last_start_by = (c.host).last_start_by, blocked_until = (c.host).blocked_until,
             busy_until = (c.host).busy_until, ready_at = (c.host).ready_at,
             new_ready_at = (c.host).new_ready_at, new_class = (c.host).new_class
-        from (select e.tid, corrected_host(e.host, s, t, wrong_until) as host
-              from held e cross join setting s offset 0) c
-        where h.ctid = c.tid and h is distinct from c.host
+        from (select l.host_id, corrected_host(l, s, t, wrong_until) as host
+              from host l cross join setting s where l.host_id = any (locked) offset 0) c
+        where h.host_id = c.host_id and h is distinct from c.host
         returning h.new_class
     )
-    select w.hosts, cardinality(suspects) - (select count(*) from held)
-    into pulled_in, passed_over
-    from (select count(*) as hosts, bit_or(1::bigint << new_class) as classes from written) w
-    where note_classes(w.classes);
+    select count(*), bit_or(1::bigint << new_class) into pulled_in, classes from written;
+    perform note_classes(classes);
 end $$;
 comment on function pull_in_hosts is
     'Pulls in the times of some hosts. Returns the number of hosts, and how many were passed over because they are '
@@ -204,7 +209,7 @@ declare
     work    pulling_in;
     pages   record;
     hosts   record;
-    ended   int;                       -- leases
+    leases  record;
     goes_on boolean;                   -- this round is not complete
 begin
     select * into work from pulling_in for update skip locked;
@@ -215,17 +220,17 @@ begin
         work.wrong_until := from_micros((select last_value from latest_tick));
         perform begin_pulling_in(t);
     end if;
-    ended := pull_in_leases(t);
+    leases := pull_in_leases(t);
     pages := pull_in_pages(t, work.page_id, work.page_id + 10 * at_once);
     hosts := pull_in_hosts(t, work.wrong_until, work.host_id, work.host_id + 2 * at_once);
     update pulling_in p set
         wrong_until = work.wrong_until,
         page_id = work.page_id + 10 * at_once,
         host_id = work.host_id + 2 * at_once,
-        leases = p.leases + ended,
+        leases = p.leases + leases.pulled_in,
         pages = p.pages + pages.pulled_in,
         hosts = p.hosts + hosts.pulled_in,
-        passed_over = p.passed_over + pages.passed_over + hosts.passed_over
+        passed_over = p.passed_over + leases.passed_over + pages.passed_over + hosts.passed_over
     returning p.* into work;
     goes_on := work.host_id < (select last_value from host_id) or work.page_id < (select last_value from page_id);
     if not goes_on then
@@ -240,7 +245,7 @@ begin
             update pulling_in set wrong_until = null, hosts = 0, leases = 0, pages = 0;
         end if;
     end if;
-    return ended + pages.pulled_in + hosts.pulled_in + goes_on::int;
+    return leases.pulled_in + pages.pulled_in + hosts.pulled_in + goes_on::int;
 end $$;
 comment on function pull_in is
     'One step of the repair after the clock was ahead. Returns the number of rows it changed, plus 1 if the round is '

@@ -6,7 +6,7 @@
 -- An entry says where its page was. Where the page belongs now is read from its row in page:
 --
 --    old_due or old_rank    the page moves, or leaves if it is dead. If it is not at the old place any more, nothing
---                           happens: it was handed out since, and the report of its lease will write the next entry
+--                           happens: it was handed out since, or another entry has moved it or will move it
 --    neither                the page enters for the first time
 --    revived                the page was dead and is live again. It enters, unless it has a place
 --
@@ -118,7 +118,7 @@ begin
         select host_id, page_id, new_rank from entering where new_rank is not null
     ),
     -- The changes for each host. The head_… columns of a host are lower bounds: no page of the host comes before them.
-    learnt as (
+    of_host as (
         select e.host_id,
                (count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
                 - count(*) filter (where not e.is_live and (e.page_id in (
@@ -129,14 +129,14 @@ begin
                min(e.page_id) filter (where e.new_rank is not null) as id
         from entry e group by e.host_id
     )
-    select array_agg(l::queue_changes order by l.host_id) into changes from learnt l;
+    select array_agg(h::queue_changes order by h.host_id) into changes from of_host h;
     return changes;
 end $$;
 comment on function move_in_queues is
     'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
 
--- Each host gets its new place in both queues of hosts. A host that is ready, or whose best class does not change,
--- keeps its place. Then the update is cheap (HOT).
+-- Each host gets its new place in both queues of hosts. A ready host keeps its place among revisits. A host whose best
+-- class does not change keeps its place among new pages. Then the update is cheap (HOT).
 create or replace function place_hosts(t timestamptz, changes queue_changes[], s setting) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts

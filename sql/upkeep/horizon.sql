@@ -15,7 +15,8 @@ create or replace function slack() returns interval
 language sql immutable parallel safe
 return interval '500 milliseconds';
 comment on function slack is
-    'A row that is committed within this time after the time it was written with is never below a horizon.';
+    'A row is not below a horizon if its transaction commits at most this long after the time that it wrote into '
+    'the row.';
 
 create or replace function micros(t timestamptz) returns bigint
 language sql stable parallel safe      -- like extract()

@@ -74,8 +74,7 @@ $$;
 comment on function forgive_strike is
     'Takes one strike from hosts that gave a page after their block ended. Their next block is shorter.';
 
--- Ten failures, and at least half of the fetches since the first of them failed: then the host is down, not only one
--- page.
+-- A host is down if ten fetches failed, and they are at least half of its fetches since the first of them.
 create or replace function count_failures(host_id bigint, more int, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -113,7 +112,7 @@ end $$;
 comment on function end_wait is
     'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
--- A request that began after its slot counts as well: the gap is measured from its real start.
+-- If a request began after its slot, or without one, the gap is measured from its start.
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -127,20 +126,27 @@ comment on function push_slot is 'Moves the next slot of a host after a request 
 
 -- The delay is limited to a minute, so that no robots.txt can stop the crawl of a host. A host that already has this
 -- delay is not changed.
-create or replace function set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
+create or replace function set_crawl_delay(host_id bigint, reported interval, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 declare
-    clamped constant interval := least(greatest(delay, '0'), '1 minute');
+    delay interval;
 begin
+    -- First only the lock: the next statement then sees the delay that another transaction stored for another site.
+    perform from host h where h.host_id = set_crawl_delay.host_id for update;
+    delay := (
+        select least(greatest(reported, max(r.crawl_delay), '0'), '1 minute')
+        from robots r where r.host_id = set_crawl_delay.host_id);
     update host h set
-        crawl_delay = clamped,
+        crawl_delay = delay,
         last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
-                                            host_gap(h.gap, clamped, s.default_gap))
+                                            host_gap(h.gap, delay, s.default_gap))
     from setting s
-    where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from clamped;
+    where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from delay;
     if found then
         perform renew_ready_at(host_id, t);
     end if;
 end $$;
-comment on function set_crawl_delay is 'Stores the crawl delay that a host asks for in robots.txt, at most a minute.';
+comment on function set_crawl_delay is
+    'Stores the crawl delay of a host: the longest of the delays in the robots.txt of its sites and of the reported '
+    'one, at most a minute.';

@@ -2,8 +2,9 @@
 -- have too many: in full_logins they note those that have nine tenths of the limit. next_pages counts the pages of
 -- these logins itself.
 --
--- Ticks count only when a login can have reached nine tenths: when as many pages were handed out, to all logins, as the
--- login with the most pages still lacked at the last count. A count reads all leases that have not ended.
+-- A count reads all leases that have not ended, so ticks count only when a login can have reached nine tenths. Example:
+-- the limit is 1,000, and at the last count the login with the most pages had 700. No login can have 900 before 200
+-- more pages were handed out, to all logins together.
 
 create or replace function leased_by(login text, t timestamptz) returns bigint
 language plpgsql stable as $$

@@ -27,7 +27,7 @@ end $$;
 comment on function note_no_request is
     'Counts leased pages that come back without a request, because their lease ended or because their slot had passed.';
 
--- If another session reads a part (pg_dump, for example), the part is emptied at a later tick.
+-- If another session reads a part (pg_dump, for example) or empties it, the part is emptied at a later tick.
 create or replace function rotate_log_at(t timestamptz) returns void
 language plpgsql volatile set lock_timeout = '10ms' as $$
 declare
@@ -40,14 +40,14 @@ begin
         cross join generate_series(0, 3) part
         where keep is null or part = mod(log_part(t, keep) + 1, 4)
     loop
-        execute format('select exists (select from %I)', stale) into filled;
-        if filled then
-            begin
+        begin
+            execute format('select exists (select from %I)', stale) into filled;
+            if filled then
                 execute format('truncate %I', stale);
-            exception when lock_not_available then
-                null;
-            end;
-        end if;
+            end if;
+        exception when lock_not_available then
+            null;
+        end;
     end loop;
 end $$;
 comment on function rotate_log_at is

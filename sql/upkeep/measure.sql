@@ -7,8 +7,8 @@
 --                            the hosts are the limit, and it falls
 --
 -- While no crawler calls, the budget stays. Crawlers that pause every night fetch less in a day than their speed at
--- work says. The pace of new pages needs the speed at work. Revisits wait for the crawlers, so they need the mean over
--- the day.
+-- work says. If revisits wait while the crawlers pause, the budget is the mean over the day. If only new pages wait, it
+-- is the speed at work.
 
 do $$
 begin
@@ -18,7 +18,7 @@ begin
 end $$;
 comment on type measured is
     'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 steps in '
-    'which at most a tenth of the calls was short; in_a_day: `most` as a mean over the day, if revisits wait while '
+    'which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits wait while '
     'crawlers pause. short_share: the share of short calls in the last 3 steps.';
 
 create or replace function measuring_step() returns interval

@@ -1,6 +1,7 @@
 -- Takes back the unreported pages of leases that ended. A page gets its old due time; if that happened to the page
--- before, it gets a due time after a back-off. A page that was fetched since keeps the due time that it has: its report
--- came without a lease or after the end of the lease. The queue gets the changes through the inbox.
+-- before, it gets a due time after a back-off. A page may have been fetched since: its report came without a lease or
+-- after the end of the lease. Such a page stays at the due time that it has in the queue during the lease (held_due).
+-- The queue gets the changes through the inbox.
 --
 -- next_pages does not wait for this. If a lease has ended and is still there when the held due time of its page comes
 -- (for example after an outage), the page is handed out again and gets another place in the queue. The old lease then
@@ -55,7 +56,7 @@ begin
         ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
-        for update of p skip locked    -- the entries of a page in the inbox keep the order of its changes
+        for update of p skip locked    -- before their entries are written, which so keep the order of the changes
     ),
     -- Delete each lease if all of its unreported pages are locked here.
     expired as (

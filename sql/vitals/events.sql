@@ -1,4 +1,4 @@
--- Events for the view events: decisions of people, and things that happen to the crawl as a whole.
+-- Events for the view events: decisions of people, blocks of hosts, runs of jobs, and standstills.
 
 create or replace function note_event(t timestamptz, kind text, subject text, says text, by text) returns void
 language plpgsql volatile as $$

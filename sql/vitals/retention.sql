@@ -32,10 +32,11 @@ begin
               select max(token) from job group by job, ok union all select min(token) from job group by job)
         returning 1
     ),
-    -- Allocations, except the one in force.
+    -- Allocations, except the one in force and the first with the policy that is set: policy_days() counts from it.
     allocations as (
         delete from allocation a using too_old o
         where a.started_at < o.history and a.token < (select max(token) from allocation)
+          and a.token is distinct from (select first_of_policy())
         returning 1
     ),
     -- Runs of opic, except the one in force.
@@ -44,9 +45,10 @@ begin
         where p.started_at < o.history and p.token < (select max(token) from opic)
         returning 1
     ),
-    -- The robots.txt of sites that no crawler has fetched again since then.
+    -- The robots.txt of sites that no crawler has fetched again since then. Those with a crawl delay stay: set_robots
+    -- would take the delay of the host for one that a report gave.
     sites as (
-        delete from robots r using too_old o where r.good_until < o.history returning 1
+        delete from robots r using too_old o where r.good_until < o.history and r.crawl_delay is null returning 1
     )
     select count(*) into gone
     from (select from minutes union all select from hours union all select from events union all select from runs

@@ -45,7 +45,8 @@ comment on function sample_due is
     'Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block.';
 
 -- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). Only pages that take part in the
--- allocation count. The differences between the blocks give the standard error of the sample.
+-- allocation count: none of a host that is blocked for more than a day. The differences between the blocks give the
+-- standard error of the sample. The results are rounded, because a share such as 1e-60 does not fit in a real.
 create or replace function sample_pages(
     t timestamptz, blocks int, out fresh real, out fresh_error real, out covered real
 )
@@ -59,14 +60,20 @@ begin
     of_page as materialized (
         select split_part(p.ctid::text, ',', 1) as block, p.value::float8 as value,
                p.fetched_at is not null as is_seen,
-               takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is) as takes_part,
+               takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
+                   and not h.is_closed as takes_part,
                case when p.fetched_at is null then 0
-                    else exp(-least(b.rate * greatest(date_part('epoch', t - p.fetched_at), 0) / 86400, 700))
+                    else exp(-least(b.rate * greatest(date_part('epoch', t - p.fetched_at), 0) / 86400, 40))
                end as freshness
         from page p tablesample system (share)
         cross join setting s
         join host_terms common on common.host_id = 0
         left join lateral (select o as terms from host_terms o where o.host_id = p.host_id offset 0) own on true
+        cross join lateral (
+            select coalesce(h.blocked_until > t + interval '1 day', false) as is_closed
+            from host h where h.host_id = p.host_id
+            offset 0
+        ) h
         cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own.terms, common) b
         where p.state = 'live'
     ),
@@ -81,12 +88,12 @@ begin
     ratio as (
         select sum(worth) / nullif(sum(value), 0) as mean, sum(value) as value, count(*) as blocks from of_block
     )
-    select r.mean,
+    select round(r.mean::numeric, 9),
            -- The standard error of a ratio of two sums, from the difference of each block to the common ratio.
-           (select sqrt(r.blocks / nullif(r.blocks - 1.0, 0) * sum((b.worth - r.mean * b.value) ^ 2)
-                        * (1 - share / 100)) / nullif(r.value, 0)
+           (select round((sqrt(r.blocks / nullif(r.blocks - 1.0, 0) * sum((b.worth - r.mean * b.value) ^ 2)
+                               * (1 - share / 100)) / nullif(r.value, 0))::numeric, 9)
             from of_block b),
-           (select sum(value) filter (where is_seen) / nullif(sum(value), 0) from of_page)
+           (select round((sum(value) filter (where is_seen) / nullif(sum(value), 0))::numeric, 9) from of_page)
     into fresh, fresh_error, covered
     from ratio r;
 end $$;

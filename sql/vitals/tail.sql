@@ -1,4 +1,5 @@
--- The most recent reports, from the last blocks of pulse. This works without a running worker too.
+-- The most recent reports, from the last blocks of pulse. This works without a running worker too, until the last
+-- worker has been gone for a day.
 
 create or replace function last_pulses(t timestamptz, out last_report_at timestamptz, out fetches_per_second float8)
 language plpgsql volatile as $$

@@ -17,8 +17,8 @@ begin
     -- Minutes in the future were written while the clock was ahead.
     delete from vital where at > newest;
     delete from vital_hour where at > newest;
-    -- From the end of the last run, at least five minutes, but not further back than pulse is kept.
-    since := greatest(least(newest - interval '4 minutes', (select max(at) from vital)),
+    -- From the end of the last run if there was one, at least five minutes, but not further back than pulse is kept.
+    since := greatest(least(newest - interval '4 minutes', coalesce((select max(at) from vital), '-infinity')),
                       minute_of(t - pulse_kept()) + interval '1 minute');
     perform fold_pulses(since, newest + interval '1 minute');
     is_new := not exists (select from vital where at = newest and due is not null);
@@ -34,8 +34,8 @@ begin
     return is_new;
 end $$;
 comment on function take_vitals_at is
-    'Writes the minute that ended last into vitals, and sums up the minutes before it again. false: another session '
-    'has written this minute.';
+    'Writes the minute that ended last into vitals, and sums up the minutes before it again. false: the minute was '
+    'written before, or another session is writing it.';
 
 create or replace function take_vitals() returns boolean
 language sql volatile security definer as $$

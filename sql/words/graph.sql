@@ -10,8 +10,8 @@ begin atomic
 end;
 comment on function unpacked is 'The ids of the pages in a packed row of links, ascending.';
 
--- A transaction that writes news calls this while it holds a lock on the table graph_news, and keeps the lock until it
--- commits, even if it writes nothing because the table is full. A worker that empties the full table waits for these
+-- A transaction that writes news calls this in its INSERT. So it holds a lock on the table graph_news until it commits,
+-- even if it writes nothing because the table is full. A worker that empties the full table waits for these
 -- locks. So the worker, which reads the graph afterwards, sees the changes that were not written down as news.
 create or replace function is_news_full() returns boolean
 language sql volatile
@@ -26,5 +26,5 @@ begin
     insert into graph_news (page_id) select unnest(page_ids) where not (select is_news_full());
 end $$;
 comment on function tell_graph is
-    'Adds pages to the news: they were added, left the graph, link to other pages or have another relevance. Null '
+    'Adds pages to the news: they were added, left the graph, or their links or relevance changed. Null '
     'instead of a page id = the whole graph must be read again.';

@@ -29,8 +29,8 @@ language sql immutable parallel safe
 return abs(now - before) > 0.01 * before;
 comment on function has_moved is 'Whether a score or a value has changed by more than a hundredth.';
 
--- Outside this range, a time plus a gap or an interval may not fit in a timestamptz, and most languages cannot read it.
--- The range is a day wider at both ends because of time zones.
+-- Far outside this range, a time plus an interval does not fit in a timestamptz, or the language of a client cannot
+-- read it. The range is a day wider at both ends because of time zones.
 create or replace function within_reach(t timestamptz) returns boolean
 language sql immutable parallel safe
 return t between timestamptz '1969-12-31 00:00+00' and timestamptz '2200-01-02 00:00+00';

@@ -9,12 +9,13 @@ comment on function last_class is
     'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
     'are high.';
 
--- Two values of a class differ by less than a factor of two. Values that the job opic computes are 1 on average. From
--- the best class to the last they span nine orders of magnitude: a factor of 2^30.
+-- Two values of a class differ by less than a factor of two, except in the first and in the last class. Values that the
+-- job opic computes are 1 on average. From the best class to the last they span nine orders of magnitude: a factor of
+-- 2^30.
 --
 -- A factor of four would need half of the classes and of their horizons (horizon.sql). It would cost a fifth of the
--- value: measured with log-normal values, one page a host, the pages had .62 instead of .81 (σ = 1) and .73 instead of
--- .89 (σ = 2) of the value of the best pages that waited.
+-- value: measured with log-normal values, one page a host, the pages that were handed out had .62 of the value of the
+-- best pages that waited, with a factor of two .81 (σ = 1), and .73 instead of .89 (σ = 2).
 create or replace function value_class(rank real) returns smallint
 language sql immutable parallel safe
 return case when rank is not null then
@@ -29,8 +30,8 @@ language sql immutable parallel safe
 return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
 comment on function last_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
--- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts for each kind
--- and discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit that a host
+-- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts and
+-- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit that a host
 -- gives earns it a credit for new pages, and while its revisits wait it gives no more new pages than that. Then its new
 -- pages come last: last_class(). With discovery = 0.5 the credit is 1.25 new pages for a revisit. With exactly 1, new
 -- pages got 0.46 of the slots, because pages are taken in bursts.
@@ -38,8 +39,7 @@ create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
 comment on function new_pages_a_revisit is
-    'How many new pages a host with due revisits may give for each of them: a quarter more than the share of new '
-    'pages.';
+    'How many new pages a host with due revisits may give for each of them: 1.25 * discovery / (1 - discovery).';
 
 -- The credit of a host: new pages spend it, revisits earn it.
 create or replace function credit_after(
@@ -62,9 +62,10 @@ comment on function class_in_line is
     'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
     'come first now. Null = the host has no new page.';
 
--- A host is in both queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if
--- it is already due: otherwise one kind of pages would always be first. If the next slot of the host is far away, the
--- place moves anyway, because each scan would have to pass over it.
+-- A host is in both queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if it
+-- is already due: otherwise each new page would put the host behind all others in the queue of revisits, and each
+-- revisit would put it behind all others in the queue of new pages. If the next slot of the host is far away, the place
+-- moves anyway, because each scan would have to pass over it.
 create or replace function place_after_visit(
     place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz

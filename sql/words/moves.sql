@@ -49,3 +49,17 @@ language sql volatile as $$
 $$;
 comment on function move_pages is
     'Gives pages new due times. The caller has locked the pages, in order of id. Returns their number.';
+
+-- A new frequency may make a page due earlier if the due time follows from the frequency, or from a hint. It may make a
+-- page due later only if no hint brought it forward. Other due times have another reason: a caller set them, attempts
+-- failed, or robots.txt denies the page.
+create or replace function may_come_forward(p page) returns boolean
+language sql immutable parallel safe
+return p.state = 'live' and p.fetched_at is not null and p.due_at is not null
+       and p.attempts = 0 and p.is_denied is null and p.due_is is null;
+comment on function may_come_forward is 'Whether the due time of a page follows from its frequency, or from a hint.';
+
+create or replace function due_follows_frequency(p page) returns boolean
+language sql immutable parallel safe
+return may_come_forward(p) and p.planned_due is null;
+comment on function due_follows_frequency is 'Whether the due time of a page follows from its frequency alone.';

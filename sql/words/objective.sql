@@ -14,6 +14,11 @@ begin atomic
 end;
 comment on function has_prices is 'Whether there is an allocation in force.';
 
+create or replace function age_step(v float8, share float8) returns float8
+language sql immutable parallel safe
+return v - (v * v / 2 - 1 + (1 + v) * exp(-least(v, 700)) - share) / (v * (1 - exp(-least(v, 700))));
+comment on function age_step is 'A Newton step from v towards the solution of v²/2 − (1 − (1 + v) e^−v) = share.';
+
 -- Before the first allocation there is no price. Then the function returns no row.
 create or replace function frequency_in_force(
     own host_terms, common host_terms, highest float8, page_value float8, rate float8
@@ -41,8 +46,8 @@ begin atomic
                                else page_value / rate
                            end
                        end as weight
-                -- The terms of the host itself, otherwise the common terms. `ties` belongs to the price of the same
-                -- row.
+                -- The terms of the host itself, otherwise the common terms. A page whose weight equals
+                -- the price is fetched rate × ties times a day. `ties` is valid only with the price of its own row.
                 from (select coalesce((own).price, (common).price) as price,
                              case when (own).price is null then (common).ties else (own).ties end as ties,
                              coalesce((own).min_frequency, (common).min_frequency) as min_frequency,
@@ -65,23 +70,16 @@ begin atomic
                     where objective in ('freshness', 'new_content') and weight > price offset 0) l
               offset 0) r
         offset 0) fresh on true
-    -- v = the changes expected between two fetches, where v²/2 − (1 − (1 + v) e^−v) = share. Three Newton steps (error
-    -- 1.3e-8).
+    -- v = the changes expected between two fetches. Three steps from a first value (error 1.3e-8).
     left join lateral (
         select case when share < 1e-7 then cbrt(3 * share) * (1 + cbrt(3 * share) / 8 + 13 * cbrt(3 * share) ^ 2 / 960)
-                    else v2 - (v2 * v2 / 2 - 1 + (1 + v2) * e2 - share) / (v2 * (1 - e2)) end as v
-        from (select v2, exp(-least(v2, 700)) as e2
-              from (select v1 - (v1 * v1 / 2 - 1 + (1 + v1) * e1 - share) / (v1 * (1 - e1)) as v2
-                    from (select v1, exp(-least(v1, 700)) as e1
-                          from (select v0 - (v0 * v0 / 2 - 1 + (1 + v0) * e0 - share) / (v0 * (1 - e0)) as v1
-                                from (select v0, exp(-least(v0, 700)) as e0
-                                      from (select sqrt(cbrt(3 * greatest(share, 1e-7)) ^ 2 + 2 * share) as v0
-                                            where objective = 'age' and weight is not null offset 0) s0
-                                      offset 0) s1
-                                offset 0) s2
-                          offset 0) s3
-                    offset 0) s4
-              offset 0) s5
+                    else age_step(v2, share) end as v
+        from (select age_step(v1, share) as v2
+              from (select age_step(v0, share) as v1
+                    from (select sqrt(cbrt(3 * greatest(share, 1e-7)) ^ 2 + 2 * share) as v0
+                          where objective = 'age' and weight is not null offset 0) s0
+                    offset 0) s1
+              offset 0) s2
         offset 0) young on true;
 end;
 comment on function frequency_in_force is

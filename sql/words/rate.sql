@@ -42,8 +42,8 @@ comment on function belief is 'belief_on with the prior of the host of the page.
 --    This function says how many they are worth.
 --
 -- Then the learned rate is correct for any share of the changes that hints announce, any delay of the hints, and any
--- number of false hints. recrawl.lab.methods.signals is the same in Python, and proves it. The result is never 0, and
--- its square is never 0 either, because learnt() divides by it.
+-- number of false hints. recrawl.lab.methods.signals is the same in Python, and proves it. The result is never so small
+-- that its square is less than the least float8: learnt() squares it, and PostgreSQL raises an error then.
 create or replace function days_worth(days float8, planned_days float8, rate float8) returns float8
 language sql immutable parallel safe
 return case when rate * planned_days < 1e-6 then days

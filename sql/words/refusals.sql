@@ -1,4 +1,4 @@
--- Checks of arguments. All messages have one form: FUNCTION: ARGUMENT must be …, got VALUE.
+-- Checks of arguments. Most messages have the form FUNCTION: ARGUMENT must be …, got VALUE.
 
 create or replace function refuse(problem text) returns void
 language plpgsql volatile as $$

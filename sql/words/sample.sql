@@ -12,8 +12,8 @@ return least(100, 100.0 * blocks / blocks_of(t))::real;
 comment on function sample_percent is 'The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.';
 
 -- The blocks are evenly spaced, and stay the same while the size of the table stays the same. So counts differ little
--- from one sample to the next, and the blocks stay in memory. TABLESAMPLE SYSTEM instead reads 34 of 40 blocks one time
--- and 46 another time.
+-- from one sample to the next, and the blocks stay in memory. TABLESAMPLE SYSTEM, asked for 40 blocks, reads 34 one
+-- time and 46 another time.
 create or replace function sampled_blocks(t regclass, blocks int, out first tid, out past tid, out times float8)
 returns setof record
 language plpgsql volatile as $$

@@ -8,10 +8,10 @@ comment on function grouped is 'A whole number with commas: 1,234,567.';
 
 create or replace function how_many(n bigint, most bigint, thing text) returns text
 language sql immutable parallel safe
-return case when n >= most then 'more than ' else '' end
+return case when n >= most then 'at least ' else '' end
        || case n when 0 then 'no' else grouped(n) end
        || ' ' || thing || case when n = 1 then '' when thing like '%ch' then 'es' else 's' end;
-comment on function how_many is 'A number and its noun: 3 pages. Counting stopped at `most`: more than 1,000 pages.';
+comment on function how_many is 'A number and its noun: 3 pages. Counting stopped at `most`: at least 1,000 pages.';
 
 create or replace function in_words(lasts interval) returns text
 language sql immutable parallel safe
@@ -51,4 +51,5 @@ return case when x = 0 or x is null then '0'
             when abs(x) between 1e-4 and 1e6 then
                 trim_scale(round(x::numeric, greatest(0, 2 - floor(log(abs(x)))::int)))::text
             else ltrim(to_char(x, '9.99EEEE')) end;
-comment on function short_number is 'A number to three digits, as SQL reads it.';
+comment on function short_number is
+    'A number with three digits, as SQL reads it. The whole part of a number up to a million is not rounded.';

@@ -1,7 +1,8 @@
 -- The arithmetic of due times. date_part() returns float8 directly; extract() would compute a numeric first.
 --
 -- Intervals that are added to times contain no days and no months, because their length depends on the time zone of the
--- session and on the month. Intervals from callers are converted by in_seconds(). Intervals in this code are in hours.
+-- session and on the month. Intervals from callers are converted by in_seconds(). In sums with times this code writes a
+-- day as '24 hours'.
 --
 -- These are small expressions without a search_path of their own, so that the planner can inline them. It does so only
 -- if a function is declared as volatile as the functions that it calls: timestamptz + interval is stable.
@@ -48,9 +49,9 @@ comment on function spread_due is
     'The due time of a page, from a due time that a crawler gave. Infinity becomes never(); other times are spread '
     'over a millisecond. Null if the time is refused, see problem_with_due().';
 
--- Before the first allocation the frequency of a page is its pinned rate, otherwise the setting `frequency`. No due
--- time is more than 10,000 days ahead, because that is still a valid time. The clamping comes before the conversion to
--- real, which raises if the number does not fit.
+-- Before the first allocation the frequency of a page is its pinned rate, otherwise the setting `frequency`. It is at
+-- least 1e-4, so no due time is more than 10,000 days ahead: with much later ones times would overflow. The clamping
+-- comes before the conversion to real, which raises if the number does not fit.
 create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;

@@ -103,7 +103,7 @@ return case
          or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
         format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
 comment on function problem_with_host is
-    'The reason why the host of a URL is invalid, in lower case, or its port with the colon; null = they are valid.';
+    'The reason why a host (in lower case) or a port (with its colon) is invalid; null = both are valid.';
 
 -- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP client
 -- does it.

@@ -8,7 +8,7 @@ import psycopg
 HOT_TABLES = ("page", "queue", "host", "host_name", "new_page", "inbox", "lease", "link")
 DUE: LiteralString = "now() - interval '1 hour' * random()"
 LATER: LiteralString = "now() + interval '1 hour' + interval '1 day' * random()"
-ONE_PERCENT: LiteralString = "now() + interval '1 day' * (random() - 0.01)"
+FIVE_PERCENT: LiteralString = "now() + interval '1 day' * (random() - 0.05)"
 
 Connection = psycopg.Connection[Any]
 Loaded = Callable[..., Connection]

@@ -392,6 +392,9 @@ class Model:
         is_same = page.due is due_now is None or (page.due and due_now and abs(due_now - page.due) <= TINY)
         if hold.held_due <= t + MOST_AHEAD and (self.is_out(page) or (is_same and page.attempts == attempts)):
             return
+        if hold.held_due <= t + MOST_AHEAD and page.state != "live" and page.attempts == attempts:
+            page.due = due_now  # it left the queue; what a report without a lease decided stays
+            return
         if page.fetched_at is not None and page.fetched_at >= hold.handed_out_at:
             page.due = hold.held_due
             return

@@ -172,13 +172,14 @@ def test_functions_that_run_with_their_owners_rights_are_the_public_ones_and_doo
             assert f["roles"] == ["recrawl_reader"] and not f["is_volatile"], "a part of a view: " + f["signature"]
 
 
-def test_whatever_a_job_writes_is_fenced(functions: list[Row]) -> None:
-    """Its run's token comes first, and is looked at first."""
-    writers = [f for f in functions if f["proname"].startswith("put_") and f["roles"] == ["recrawl_worker"]]
-    assert len(writers) > 4
-    for f in writers:
-        assert f["arguments"][:2] == ["bigint", "interval"], f["signature"]
-        statements = re.split(r"\bbegin\b", without_comments(f["body"]))[-1].strip()
+def test_what_a_run_writes_is_refused_if_another_run_has_the_job(functions: list[Row]) -> None:
+    """The token of a run is the first argument, and is checked first."""
+    of_worker = [f for f in functions if f["roles"] == ["recrawl_worker"] and f["proname"] != "keep_job"]
+    with_token = [f for f in of_worker if f["arguments"][:2] == ["bigint", "interval"]]
+    assert "reopen_news" in [f["proname"] for f in with_token]
+    assert [f["signature"] for f in of_worker if f["proname"].startswith("put_") and f not in with_token] == []
+    for f in with_token:
+        statements = re.split(r"\bbegin\b", without_comments(f["body"]), maxsplit=1)[-1].strip()
         assert re.match(r"(perform |t := |select (\w+\()?)keep_job\(token", statements), f["signature"]
 
 

@@ -339,7 +339,7 @@ def test_two_crawlers_that_close_a_circle_of_redirects_at_once_lose_no_page(craw
 def test_an_exclusion_gives_up_on_a_transaction_that_stays_open(crawl: Crawl, beside: Beside) -> None:
     adder = beside()
     adder.add("http://a.test/")
-    with pytest.raises(psycopg.errors.LockNotAvailable, match="exclude: a transaction that adds pages has been open"):
+    with pytest.raises(psycopg.errors.LockNotAvailable, match="exclude: a transaction in this crawl has been open"):
         exclude(crawl)
     assert crawl.value("select count(*) from exclusion") == 0
 
@@ -504,6 +504,136 @@ def test_of_the_delays_of_two_sites_the_longest_counts_if_both_come_at_once(craw
     with blocked(other, lambda: other.value(robots, other.now, "https://a.test/", 2.0)):
         one.connection.commit()
     assert crawl.value("select crawl_delay from host") == 30 * SECOND
+
+
+def test_a_crawl_delay_that_a_report_stores_during_a_call_of_set_robots_stays(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    reporter, other = beside(), beside(autocommit=True)
+    reporter.report(result_of(page, crawl_delay=20))
+    robots = "select set_robots_at(%s, 'http://a.test/', 200, '', 2.0)"
+    with blocked(other, lambda: other.value(robots, other.now)):
+        reporter.connection.commit()
+    assert crawl.value("select crawl_delay from host") == 20 * SECOND
+
+
+def test_a_value_that_is_given_back_while_scores_are_stored_follows_the_new_score(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/")
+    crawl.tick()
+    token = crawl.value("select start_job('opic', '1 hour')")
+    crawl.value("select put_graph_state(%s, '1 hour', 0.5, 0.5)", token)
+    scores = "select put_scores(%s, '1 hour', '{1}', %s::real[], %s::real[], %s::real[], %s::real[])"
+    crawl.value(scores, token, [1.0], [1.0], [1.0], [1.0])
+    crawl.value("select set_value(1, 100)")
+    operator, job = beside(), beside(autocommit=True)
+    operator.value("select set_value(1, null)")
+    with blocked(job, lambda: job.value(scores, token, [9.0], [9.0], [9.0], [9.0])):
+        operator.connection.commit()
+    value = crawl.value("select value from page")
+    crawl.value("select set_value(1, 100), set_value(1, null)")
+    assert value == crawl.value("select value from page")
+
+
+def test_reports_do_not_wait_behind_a_run_that_waits_to_empty_the_news(crawl: Crawl, beside: Beside) -> None:
+    """The report failed at its lock_timeout, and so did upkeep with links that were set aside."""
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    crawl.value("select start_job('opic', '1 hour')")
+    crawl.connection.execute("insert into graph_news select n from generate_series(1, 2000000) n")
+    adding, job = beside(), beside(autocommit=True)
+    adding.add("http://b.test/")
+    with ThreadPoolExecutor() as pool:
+        reopened = pool.submit(job.value, "select reopen_news(1, '1 hour')")
+        time.sleep(0.2)
+        for n in range(3):
+            assert codes(crawl.report(result_of(page, links=[f"http://new{n}.test/"]))) == ["duplicate" if n else "ok"]
+    assert reopened.result() is False
+
+
+def test_urls_that_are_added_and_a_report_that_links_to_them_do_not_wait_in_a_circle(
+    crawl: Crawl, beside: Beside
+) -> None:
+    """add_pages locked a done page, and then the key of a new one. A report takes these locks in the other order."""
+    crawl.add("http://a.test/done", due=["infinity"])
+    crawl.tick()
+    holder, adding, reporting = beside(), beside(autocommit=True), beside(autocommit=True)
+    holder.value("select page_id from page for update")
+
+    def add() -> list[Row]:
+        return adding.add("http://a.test/done", "http://a.test/new", due=[crawl.now + DAY] * 2)
+
+    done = {"page_id": 1, "status": 200, "links": ["http://a.test/new"]}
+    with blocked(adding, add) as added, blocked(reporting, lambda: reporting.report(done)) as reported:
+        holder.connection.commit()
+    assert codes(added.result()) == ["known", "new"] and codes(reported.result()) == ["ok"]  # type: ignore[arg-type]
+
+
+def test_an_open_exclusion_holds_up_nothing_but_its_own_pages(crawl: Crawl, beside: Beside) -> None:
+    """It had locked entries of the inbox, and next_pages and upkeep waited for them while they held their hosts."""
+    crawl.add("http://a.test/", "http://b.test/")
+    operator, crawler = beside(), beside(autocommit=True)
+    assert exclude(operator) == 1
+    crawler.connection.execute("set statement_timeout = '10 s'")
+    assert urls(crawler.next()) == ["http://b.test/"]
+    crawler.tick()
+    operator.connection.commit()
+    crawler.wait(SECOND)
+    crawler.tick()
+    assert crawler.next() == [] and misplaced(crawl) == []
+
+
+def test_an_exclusion_waits_two_seconds_for_a_crawler_that_does_not_commit(crawl: Crawl, beside: Beside) -> None:
+    """It waited for ever, and nobody could add pages while it waited."""
+    crawl.add("http://a.test/")
+    crawler, operator = beside(), beside(autocommit=True)
+    assert len(crawler.next()) == 1
+    with pytest.raises(psycopg.errors.LockNotAvailable, match="a transaction in this crawl has been open for 2 s"):
+        exclude(operator)
+    crawler.connection.rollback()
+    assert exclude(operator) == 1
+
+
+def test_an_exclusion_and_upkeep_do_not_wait_in_a_circle(crawl: Crawl, beside: Beside) -> None:
+    """Both deleted entries of the inbox, each in an order of its own."""
+    for nth in range(4):
+        crawl.add(*(f"http://h{i % 50}.test/{nth}/{i}" for i in range(2500)))
+    operator, worker = beside(autocommit=True), beside(autocommit=True)
+    with ThreadPoolExecutor() as pool:
+        excluding = pool.submit(operator.value, "select exclude('test/[0-3]/')")
+        while not excluding.done():
+            worker.value("select tick_at(%s, 1000, 1000)", worker.now)
+        assert excluding.result() == 10_000
+    crawl.wait(HOUR)  # an entry that was committed late is found a few minutes later
+    for _ in range(100):
+        crawl.tick()
+    assert crawl.value("select count(*) from inbox") == 0
+    assert misplaced(crawl) == [] and crawl.next() == []
+
+
+@pytest.mark.parametrize("first", ["add_pages", "set_host"])
+def test_the_most_pages_of_a_host_count_for_a_name_that_is_added_at_the_same_moment(
+    crawl: Crawl, beside: Beside, first: str
+) -> None:
+    crawl.value("select set_host('x.test')")
+    adding, setting = beside(), beside()
+
+    def add() -> object:
+        return adding.add("http://y.test/0", host=["x.test"])
+
+    def set_host() -> object:
+        return setting.value("select set_host('x.test', max_pages => 1)")
+
+    if first == "add_pages":
+        add()
+        with blocked(setting, set_host):
+            adding.connection.commit()
+    else:
+        set_host()
+        with blocked(adding, add):
+            setting.connection.commit()
+    assert crawl.rows("select name, max_pages from host_name order by name") == [
+        {"name": "x.test", "max_pages": 1}, {"name": "y.test", "max_pages": 1},
+    ]  # fmt: skip
 
 
 def test_redirects_that_close_a_circle_at_once_leave_a_live_page(crawl: Crawl, beside: Beside) -> None:

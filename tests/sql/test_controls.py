@@ -297,6 +297,31 @@ def test_another_frequency_moves_pages_that_are_scheduled_already(crawl: Crawl) 
     assert misplaced(crawl) == []
 
 
+@pytest.mark.parametrize("frequency", [0.02, 10])
+def test_it_moves_no_denied_page_and_no_hinted_page_to_a_later_time(crawl: Crawl, frequency: float) -> None:
+    """Pages that robots.txt denies were due at once, and hinted pages lost their hints. A hinted page may become due
+    earlier, but not later."""
+    crawl.value("select set_setting_at(%s, 'frequency', '0.1')", crawl.now)
+    crawl.add("http://denied.test/", "http://hinted.test/")
+    crawl.tick()
+    crawl.report_ok(crawl.next())
+    crawl.tick()
+    crawl.wait(DAY)
+    denied, hinted = (crawl.page(f"http://{name}.test/")["page_id"] for name in ("denied", "hinted"))
+    crawl.value("select fetch_now_at(%s, array[%s::bigint])", crawl.now, denied)
+    crawl.tick()
+    (page,) = crawl.next()
+    crawl.report({"page_id": denied, "lease_id": page["lease_id"], "robots_denied": True})
+    crawl.value("select hint_change_at(%s, array[%s::bigint], 0.3, 1)", crawl.now, hinted)
+    before = {row["page_id"]: row["due_at"] for row in crawl.rows("select page_id, due_at from page")}
+    crawl.value("select set_setting_at(%s, 'frequency', %s)", crawl.now, str(frequency))
+    after = {row["page_id"]: row["due_at"] for row in crawl.rows("select page_id, due_at from page")}
+    assert after[denied] == before[denied]
+    assert after[hinted] == (before[hinted] if frequency < 0.1 else pytest.approx(crawl.now, abs=SECOND))
+    crawl.tick()
+    assert misplaced(crawl) == []
+
+
 def test_set_setting_says_so_to_the_pages_there_are(crawl: Crawl) -> None:
     crawl.rows("select * from add_pages('{http://a.test/}')")
     assert len(crawl.rows("select * from next_pages(10)")) == 1

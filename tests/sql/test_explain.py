@@ -622,6 +622,20 @@ def test_what_is_said_to_go_first_goes_first(here: Crawl, situation: Situation, 
     assert [page["url"].startswith(first or "-") for page in taken] == ([True] if first else [])
 
 
+def test_the_hosts_that_come_first_are_those_that_were_ready_for_longer(here: Crawl) -> None:
+    """Not the host itself, no host that became ready later, and none that is ready again after a gap."""
+    here.value("select recrawl.set_host('c.test', gap => '1 hour')")
+    due(here, "http://c.test/1", "http://c.test/2")
+    assert [page["host"] for page in here.next(1)] == ["c.test"]
+    for seconds, url in ((25, B), (20, A), (15, "http://d.test/")):
+        here.now = wall() - seconds * SECOND
+        here.add(url, due=[here.now])
+        here.tick()
+    assert find(ask(here, A), "now", "crawlers")["detail"]["hosts_before"] == 1, "the host of B"
+    assert find(ask(here, B), "now", "crawlers")["detail"]["hosts_before"] == 0
+    assert find(ask(here, "http://d.test/"), "now", "crawlers")["detail"]["hosts_before"] == 2
+
+
 def test_after_its_share_of_new_pages_a_host_gives_none_before_the_others_do(here: Crawl) -> None:
     here.value("select recrawl.set_setting('breadth', '0')")
     what = new_after_revisits(here)

@@ -334,7 +334,7 @@ def test_what_keeps_a_page_away_is_as_long_as_is_said_elsewhere(sources: dict[st
     assert said("explain_wait", r"that '\s*'grow to (\d+) days") == (failed / 24,)
     assert (denied / 24, "once a week" in sources["explain_wait"]) == (7, True)
     # A clock that was ahead is told from a page that waits by its longest wait, with the jitter.
-    longest, other = said("pull_in_pages", r"attempts > 0 then interval '(\d+) days' else interval '(\d+) days'")
+    longest, other = said("is_of_wrong_clock", r"attempts > 0 then interval '(\d+) days' else interval '(\d+) days'")
     assert longest >= 1.1 * max(missing, failed) / 24
     assert other > denied / 24
 

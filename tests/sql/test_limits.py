@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -124,6 +125,16 @@ def test_no_login_has_more_pages_than_the_setting(
     assert len(pop(crawler)) == 10, "or released"
     set_setting(db, "max_leased_per_login", "none")
     assert len(pop(crawler, 100)) == 100
+
+
+def test_a_lease_that_ends_at_a_time_does_not_count_at_that_time(db: Connection, crawler: Connection) -> None:
+    add_hosts(db, 5)
+    assert len(pop(crawler)) == 5
+    leased = "select recrawl_internal.leased_by(%s, lease_until + %s) from recrawl_internal.lease"
+    before, at_its_end = (
+        db.execute(leased, [crawler.info.user, timedelta(microseconds=moment)]).fetchone() for moment in (-1, 0)
+    )
+    assert (before, at_its_end) == ((5,), (0,))
 
 
 def test_logins_are_also_watched_without_a_worker(db: Connection, crawler: Connection) -> None:

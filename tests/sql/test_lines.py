@@ -57,6 +57,21 @@ def test_the_whole_crawl_is_shared_whatever_number_of_hosts_a_kind_waits_on(
     assert abs(share_of_new(pages) - share) <= 0.02
 
 
+def test_a_scan_passes_over_hosts_that_wait_for_a_slot(crawl: Crawl) -> None:
+    """Each of them would take a round of its own."""
+    crawl.value("select set_setting('discovery', '1')")
+    add_due(crawl, range(20), 1)
+    add_new(crawl, range(20), 1)
+    crawl.tick()
+    assert share_of_new(crawl.next(20)) == 1
+    add_due(crawl, range(20, 21), 1)
+    crawl.tick()
+    assert crawl.value("select count(*) from host where ready_at <= %s", crawl.now) == 21
+    (page,) = crawl.next(1)
+    assert page["host"] == "h20.test"
+    assert crawl.value("select round from lease where lease_id = %s", page["lease_id"]) == 1
+
+
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_hosts_with_both_share_too(crawl: Crawl, share: float) -> None:
     crawl.value("select set_setting('discovery', %s)", str(share))

@@ -322,6 +322,17 @@ def test_a_hint_of_the_least_recall_there_is_moves_nothing(crawl: Crawl) -> None
     assert crawl.value("select hint_change_at(%s, '{1}', 5e-324, 0.1)", crawl.now) == 0
 
 
+def test_a_hint_that_cannot_make_a_page_earlier_leaves_it_as_it_is(crawl: Crawl) -> None:
+    """It was counted, and its due time counted as moved, so that allocations left it alone until the next fetch."""
+    crawl.value("select set_setting('shortest_interval', '1 hour')")
+    crawl.add("http://a.test/", rate=[2.0])
+    crawl.tick()
+    crawl.report(result_of(crawl.next()[0], due=(crawl.now + HOUR / 2).isoformat()))
+    crawl.wait(10 * MINUTE)
+    assert crawl.value("select hint_change_at(%s, '{1}', 1, 1)", crawl.now) == 0
+    assert crawl.value("select planned_due from page") is None
+
+
 def test_a_hint_about_a_page_that_is_out_changes_nothing_now(crawl: Crawl) -> None:
     crawl.add("http://a.test/", rate=[2.0])
     (page,) = crawl.next()
@@ -427,6 +438,16 @@ def test_a_log_that_somebody_reads_is_emptied_later(crawl: Crawl, page: Row, url
         crawl.value("select rotate_log_at(%s)", crawl.now)
         assert len(logged(crawl)) == 1
     crawl.value("select rotate_log_at(%s)", crawl.now)
+    assert logged(crawl) == []
+
+
+def test_a_part_of_a_log_that_another_worker_empties_now_is_left_to_it(crawl: Crawl, page: Row, url: str) -> None:
+    crawl.value("select set_setting('keep_log', '30 days')")
+    fetched(crawl, DAY, changed=True)
+    crawl.value("select set_setting('keep_log', 'none')")
+    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as other:
+        other.execute("select rotate_log_at(%s)", [crawl.now])
+        crawl.value("select rotate_log_at(%s)", crawl.now)
     assert logged(crawl) == []
 
 

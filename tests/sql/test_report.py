@@ -359,6 +359,26 @@ def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl:
     assert crawl.host("a.test")["gap"] == 2 * SECOND
 
 
+def test_a_reported_crawl_delay_does_not_shorten_the_one_of_robots_txt(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://a.test/1")
+    crawl.value("select set_robots_at(%s, 'http://a.test/', 200, '', 10)", crawl.now)
+    crawl.report(result_of(crawl.next()[0], crawl_delay=1))
+    assert crawl.host("a.test")["gap"] == 10 * SECOND
+    crawl.wait(11 * SECOND)
+    crawl.report(result_of(crawl.next()[0], crawl_delay=15))
+    assert crawl.host("a.test")["gap"] == 15 * SECOND
+
+
+def test_a_reported_crawl_delay_stays_when_another_site_of_the_host_has_none(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    crawl.report(result_of(crawl.next()[0], crawl_delay=30))
+    crawl.value("select set_robots_at(%s, 'https://a.test/', 200, '', null)", crawl.now)
+    assert crawl.host("a.test")["gap"] == 30 * SECOND
+    for delay, gap in ((50, 50), (None, 1)):
+        crawl.value("select set_robots_at(%s, 'https://a.test/', 200, '', %s)", crawl.now, delay)
+        assert crawl.host("a.test")["gap"] == gap * SECOND, "nothing that a report gave is left"
+
+
 # ------------------------------------------------------------------------- twice, late, unknown, out of order
 
 
@@ -437,6 +457,20 @@ def test_without_a_lease_a_report_is_an_observation_and_the_page_is_not_handed_o
     crawl.tick()
     assert crawl.next() == [], "the reaper sees that it was reported"
     assert crawl.value("select due_at from queue") == page["fetch_at"] + DAY
+
+
+@pytest.mark.parametrize("due", [None, timedelta(days=3)])
+@pytest.mark.parametrize("ends", [{"status": 410}, {"status": 301, "redirect_to": "http://b.test/"}])
+def test_a_page_that_ends_without_a_lease_leaves_the_queue_and_its_host(
+    crawl: Crawl, due: timedelta | None, ends: Row
+) -> None:
+    """It kept its place, in the room of another page if its host has max_pages."""
+    crawl.add("http://a.test/", due=[due and crawl.now + due])
+    crawl.tick()
+    assert codes(crawl.report({"url": "http://a.test/"} | ends)) == ["ok"]
+    crawl.tick()
+    assert crawl.host("a.test")["pages"] == 0
+    assert crawl.rows("select from queue where host_id = 1 union all select from new_page where host_id = 1") == []
 
 
 def test_older_than_the_last_fetch_is_a_duplicate_where_there_is_no_lease(crawl: Crawl) -> None:

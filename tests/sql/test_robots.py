@@ -97,6 +97,18 @@ def test_more_than_500_kib_are_cut(crawl: Crawl) -> None:
     assert len(robots(crawl, "http://a.example/")[0]["rules"]) == 500 * 1024
 
 
+def test_a_delay_ends_with_the_robots_txt_that_asked_for_it_however_old_the_others_are(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "https://a.test/")
+    crawl.tick()
+    set_robots(crawl, "http://a.test/", 200, "", 30)
+    crawl.wait(500 * DAY)
+    crawl.value("select forget_history_at(%s)", crawl.now)
+    set_robots(crawl, "https://a.test/", 200, "", None)
+    assert crawl.value("select crawl_delay from host") == 30 * SECOND
+    set_robots(crawl, "http://a.test/", 200, "", None)
+    assert crawl.value("select crawl_delay from host") == 0 * SECOND
+
+
 def test_a_host_keeps_the_longest_delay_that_any_of_its_sites_asks_for(crawl: Crawl) -> None:
     crawl.add("http://a.example/")
     crawl.tick()

@@ -52,6 +52,23 @@ def test_what_would_be_due_by_now_comes_within_a_second(crawl: Crawl) -> None:
     assert len(crawl.next(100)) == 20
 
 
+def test_a_hint_makes_no_page_wait_for_longer(crawl: Crawl) -> None:
+    """A page that a hint had made due in a few hours was not due at once."""
+    (page,) = fetched(crawl)
+    crawl.wait(10 * HOUR)
+    assert crawl.value("select hint_change_at(%s, %s, 0.3, 1)", crawl.now, [page["page_id"]]) == 1
+    crawl.tick()
+    hinted = crawl.page(page["url"])["due_at"]
+    assert hinted > crawl.now + HOUR
+    pin(crawl, "3 days", page["page_id"])
+    assert crawl.page(page["url"])["due_at"] == hinted
+    pin(crawl, "6 hours", page["page_id"])
+    crawl.tick()
+    crawl.wait(SECOND)
+    assert len(crawl.next()) == 1
+    assert misplaced(crawl) == []
+
+
 def test_a_page_that_was_never_fetched_comes_at_once(crawl: Crawl) -> None:
     rows = crawl.add(*(f"http://a.test/{i}" for i in range(5)), value=[1, 9, 5, 3, 2])
     crawl.tick()
@@ -125,7 +142,7 @@ def test_one_row_for_each_with_what_became_of_it(crawl: Crawl) -> None:
         (6, a, "ok"),
     ]  # fmt: skip
     assert [row["detail"] for row in answers] == [
-        "every must be at least 01:00:00, as two slots of slow.test are so far apart, got 00:30:00", None,
+        "every must be at least 01:00:00, the time between two slots of slow.test, got 00:30:00", None,
         "there is no page null", "there is no page 999", "it is excluded: nothing fetches it", None,
     ]  # fmt: skip
     assert crawl.page("http://slow.test/")["pinned_interval"] is None

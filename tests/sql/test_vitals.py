@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, result_of
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of
 
 COUNTS = ["changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "stale", "duplicate", "refused"]
 LATE = ["late_1m", "late_10m", "late_1h", "late_6h", "late_1d", "late_more"]
@@ -123,6 +123,20 @@ def test_what_is_reported_adds_up(crawl: Crawl, seed: int) -> None:
     assert all(found[name] for name in COUNTS)
 
 
+def test_a_report_that_is_committed_three_minutes_late_is_counted_in_its_minute(crawl: Crawl, another: Crawl) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    another.now = crawl.now
+    another.report(result_of(page))
+    for _ in range(3):
+        crawl.wait(MINUTE)
+        assert take(crawl)
+    assert sums(crawl)["fetches"] == 0
+    another.connection.commit()
+    crawl.wait(MINUTE)
+    assert take(crawl) and sums(crawl)["fetches"] == 1
+
+
 def test_lateness_is_counted_by_how_late_the_slot_was(crawl: Crawl) -> None:
     late = {"late_1m": 30 * SECOND, "late_10m": 9 * MINUTE, "late_1h": HOUR, "late_6h": 2 * HOUR, "late_1d": DAY,
             "late_more": 3 * DAY}  # fmt: skip
@@ -146,6 +160,16 @@ def test_lateness_is_counted_by_how_late_the_slot_was(crawl: Crawl) -> None:
         assert [row[name] for name in LATE] == [1] * (nth + 1) + [0] * (5 - nth)
     assert crawl.value("select sum(late_seconds) from vitals") == pytest.approx(seconds, abs=30)
     assert crawl.value("select sum(skipped) from vitals") == 2, "of three days, two whole intervals passed"
+
+
+def test_a_report_without_a_lease_is_neither_late_nor_in_time(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    crawl.tick()
+    crawl.report_ok(crawl.next())
+    crawl.wait(HOUR)
+    crawl.tick()
+    assert codes(crawl.report({"page_id": 1, "status": 200})) == ["ok"]
+    assert crawl.rows("select late from pulse") == [{"late": None}] * 2
 
 
 def test_what_tells_nothing_is_counted_as_untold(crawl: Crawl) -> None:
@@ -235,10 +259,12 @@ def test_who_reports_waits_for_nobody_who_reports_nor_for_the_vitals(crawl: Craw
     another.connection.rollback()
 
 
-def test_what_came_while_nobody_added_up_is_not_lost(crawl: Crawl) -> None:
+@pytest.mark.parametrize("was_added_up", [True, False])
+def test_what_came_while_nobody_added_up_is_not_lost(crawl: Crawl, was_added_up: bool) -> None:
     crawl.add("http://a.test/")
     crawl.tick()
-    take(crawl)
+    if was_added_up:
+        take(crawl)
     crawl.report_ok(crawl.next())
     crawl.wait(20 * MINUTE)
     take(crawl)
@@ -364,6 +390,33 @@ def test_freshness_is_what_the_pages_say(crawl: Crawl) -> None:
         crawl.value("select sum(value) filter (where fetched_at is not null) / sum(value) from page"), rel=1e-4
     )
     assert row["fresh_error"] in (0, None), "all of a small table is read"
+
+
+def test_freshness_leaves_out_what_the_allocation_leaves_out(crawl: Crawl) -> None:
+    """Pages of a host that is blocked for more than a day."""
+    crawl.add("http://a.test/", "http://b.test/", rate=[1.0] * 2)
+    crawl.tick()
+    crawl.report_ok(crawl.next())
+    fresh = "select fresh from sample_pages(%s, 100)"
+    crawl.wait(2 * DAY)
+    both = crawl.value(fresh, crawl.now)
+    crawl.value("select fetch_now_at(%s, '{1}')", crawl.now)
+    crawl.tick()
+    crawl.report_ok(crawl.next(1))
+    assert both < crawl.value(fresh, crawl.now) < 0.9
+    crawl.value("select block_host_at(%s, 'b.test', %s, 'away')", crawl.now, crawl.now + 3 * DAY)
+    assert crawl.value(fresh, crawl.now) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("value", [1.0, 1e-30, 1e30])
+def test_pages_that_are_long_outdated_have_no_freshness_and_stop_no_job(crawl: Crawl, value: float) -> None:
+    crawl.add(*(f"http://{n}.test/" for n in range(3)), rate=[24] * 3, value=[value, 1e-30, 1e-30])
+    crawl.tick()
+    crawl.report_ok(crawl.next())
+    crawl.add("http://new.test/", rate=[1], value=[1e30])
+    crawl.wait(5 * DAY)
+    row = newest(crawl)
+    assert row["fresh"] == 0 and row["covered"] == pytest.approx(0.5 if value == 1e30 else 0)
 
 
 def test_an_empty_crawl_has_no_freshness(crawl: Crawl) -> None:

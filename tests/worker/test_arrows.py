@@ -31,7 +31,8 @@ ALLOWED = {
     "client.sitemaps": "",
     "scrapy": "client client.answers scrapy twisted",
     "store": "client adbc_driver_manager adbc_driver_postgresql nanoarrow numpy psycopg",
-    "intake": "store words ada_url psycopg",
+    "intake": "intake.urls store words psycopg",
+    "intake.urls": "ada_url",
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "lab": "lab.methods lab.visits model words numpy",
@@ -52,17 +53,17 @@ ALLOWED = {
     "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.allocation_input store model",
     "jobs.clock": "jobs store apscheduler psycopg",
-    "urlfrontier": "client client.clock intake words google grpc psycopg",
-    "view": "words view.parts view.serving store setup.project psycopg",
+    "urlfrontier": "client client.clock intake.urls words google grpc psycopg",
+    "view": "words view.parts view.serving intake.urls store setup.project psycopg",
     "view.parts": "words view",
     "view.serving": "",
     "words": "",
     "view.metrics": "view view.serving words store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project words alembic platformdirs psycopg sqlalchemy",
-    "cli": "client urlfrontier intake jobs jobs.allocation_input jobs.audit jobs.clock jobs.compare jobs.job jobs.plan"
-    " lab.commands model setup setup.project store view view.metrics"
-    " words click matplotlib psycopg rich",
+    "cli": "client urlfrontier intake intake.urls"
+    " jobs jobs.allocation_input jobs.audit jobs.clock jobs.compare jobs.job jobs.plan"
+    " lab.commands model setup setup.project store view view.metrics words click matplotlib psycopg rich",
 }
 
 STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone

@@ -13,6 +13,7 @@ from recrawl.words import (
     clock,
     count,
     gain,
+    interval,
     lasting,
     measured,
     moment,
@@ -148,3 +149,10 @@ def test_a_time_before_the_clocks_were_changed_is_told_as_clocks_showed_it() -> 
     for minutes in range(-180, 180, 10):
         at = change + timedelta(minutes=minutes)
         assert at.astimezone(HERE).astimezone(UTC) == at
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 0.25, 90, 1_036_800, 315_576_000.000001])
+def test_a_length_of_time_to_be_copied_is_read_by_postgres(connection: psycopg.Connection, seconds: float) -> None:
+    time = timedelta(seconds=seconds)
+    ((read,),) = connection.execute(f"select extract(epoch from interval {interval(time)})::float8".encode()).fetchall()
+    assert read == pytest.approx(time.total_seconds(), abs=1e-6)

@@ -100,8 +100,8 @@ UNITS = (("years", 31557600), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1
 
 
 def lasting(duration: timedelta | None) -> str:
-    """One figure and its unit, in the largest unit that gives at least 2. Exactly 1 h is 1 h: 0.8 s, 90 s, 12 min,
-    24 h, 3 days."""
+    """One figure and its unit, in the largest unit that gives at least 2. Exactly 1 h, 1 min or 1 s is written so.
+    Examples: 0.8 s, 90 s, 12 min, 24 h, 3 days."""
     if duration is None:
         return UNKNOWN
     seconds = max(duration.total_seconds(), 0.0)
@@ -124,7 +124,8 @@ def when(at: datetime, as_of: datetime) -> str:
 
 
 def clock(at: datetime | None, now: datetime) -> str:
-    """The time of a day near now, otherwise with its date: 15:04, tomorrow 15:04, 12 Nov 15:04. In now's time zone."""
+    """Yesterday, today and tomorrow: the time, as in 15:04 and tomorrow 15:04. In this year also the date: 12 Nov
+    15:04. In other years only the date. In the time zone of `now`."""
     if at is None:
         return UNKNOWN
     if at.year >= 9999:
@@ -179,7 +180,8 @@ def literal(text: str) -> str:
 
 def interval(time: timedelta) -> str:
     """A length of time in SQL, to be copied."""
-    return f"'{time.total_seconds():g} seconds'"
+    seconds = f"{time.total_seconds():.6f}".rstrip("0").rstrip(".")  # not 1e+06: PostgreSQL does not read it here
+    return f"'{seconds} seconds'"
 
 
 def in_url(host: str) -> str:

@@ -40,8 +40,8 @@ comment on type fetching is
     'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
     'hosts, the last allocation, and the rate and the frequency of the page.';
 
--- A page is fetched at the least frequency until one more fetch gains the price of its host. The value at which that
--- happens depends on the objective. So values are tried, each four times the one before.
+-- How much the value of a page must rise before it is fetched more often depends on the objective. So values are tried,
+-- each four times the one before.
 create or replace function value_for_more(f fetching) returns float8
 language sql stable as $$
     select v.value
@@ -159,7 +159,8 @@ declare
     own     constant host_terms := f.own;
     common  constant host_terms := f.common;
     a       constant allocation := f.a;
-    visited constant text := 'It is fetched ' || often_in_words(f.frequency);
+    visited constant text := 'It is fetched '
+                             || often_in_words(coalesce(f.frequency, times_per_day(p.pinned_interval)));
 begin
     select c.says, c.fix into says, fix
     from (values
@@ -201,9 +202,9 @@ begin
          format('%s. It is pinned to %s, but %s not enough for all pinned intervals. Each gets its share.',
                 visited, often_in_words(times_per_day(p.pinned_interval)),
                 case when own.pins_kept is null then 'the budget is' else 'the slots of its host are' end),
-         case when own.pins_kept is null
-              then format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * s.budget))
-              else halved_gap(h, s) end),
+         case when own.pins_kept is not null then halved_gap(h, s)
+              when s.budget is null or s.budget > a.budget then 'recrawl run allocate'
+              else format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * a.budget)) end),
         ('first_fetch',
          'Not decided yet, because it was never fetched.',
          null),

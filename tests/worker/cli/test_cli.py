@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from sqlalchemy.engine import make_url
 import command
 from helpers import eventually
 from recrawl import cli
+from recrawl.__main__ import main
 
 COMMAND = [sys.executable, "-m", "recrawl"]
 SECRET = "s3cret-word"
@@ -192,6 +194,11 @@ def test_the_dashboards_file_goes_where_a_link_or_a_pipe_leads(url: str, tmp_pat
 def test_a_report_that_cannot_be_written_names_its_file(url: str, tmp_path: Path) -> None:
     file = tmp_path / "nowhere" / "crawl.html"
     assert error(url, "dashboard", "--file", str(file)) == f"recrawl: cannot write {file}: No such file or directory"
+
+
+@pytest.mark.parametrize("n", ["0", str(2**31)])
+def test_a_number_of_pages_that_cannot_be_is_refused(n: str) -> None:
+    assert f"{n} is not in the range 1<=x<=2147483647" in error(None, "look", n)
 
 
 def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, connection: psycopg.Connection) -> None:
@@ -366,6 +373,27 @@ def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[...
         "does not exist: Perhaps this database was not migrated: run `recrawl migrate`.",
         "The schema recrawl is missing. Run `recrawl migrate`",
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [["run", "upkeep"], ["run", "allocate"], ["plan"], ["compare"], ["audit"]])
+def test_no_job_runs_on_a_database_of_another_version(
+    url: str, connection: psycopg.Connection, arguments: list[str]
+) -> None:
+    connection.execute("update recrawl_internal.alembic_version set version_num = '0001'")
+    assert error(url, *arguments).endswith("Run `recrawl migrate`")
+
+
+def test_what_depends_on_a_table_that_an_upgrade_drops_is_named(connection: psycopg.Connection) -> None:
+    connection.execute("create table mine (x int); create view public.on_it as select * from mine")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist) as raised:
+        connection.execute("drop table mine")
+    assert "view public.on_it depends on table" in (cli.explained(raised.value) or "")
+
+
+def test_a_missing_part_of_recrawl_is_not_called_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "main", lambda: import_module("recrawl.gone"))
+    with pytest.raises(ModuleNotFoundError, match=r"recrawl\.gone"):
+        main()
 
 
 def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:

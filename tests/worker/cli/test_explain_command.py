@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -51,6 +52,16 @@ def test_what_is_no_page_is_explained_too_and_the_exit_code_says_so(url: str, pa
     done = recrawl(url, "explain", what)
     assert (done.returncode, done.stderr) == (4, "")
     assert done.stdout.startswith("now ") and said in done.stdout
+
+
+def test_the_name_of_a_known_host_is_explained(url: str, page: str) -> None:
+    assert "This is a host, with 1 page." in output(url, "explain", urlsplit(page).netloc)
+
+
+@pytest.mark.parametrize("what", ["http://münchen.example/a", "münchen.example"])
+def test_a_host_may_be_typed_as_people_write_it(url: str, what: str) -> None:
+    output(url, "add", "http://münchen.example/a")
+    assert "xn--mnchen-3ya.example" in output(url, "explain", what)
 
 
 def test_what_a_reader_may_ask_a_crawler_may_not(url: str, page: str) -> None:

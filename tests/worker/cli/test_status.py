@@ -39,7 +39,7 @@ def state(url: str) -> str:
     return str(json.loads(recrawl(url, "status", "--json").stdout)["verdict"]["code"])
 
 
-LISTED = [rule.code for rule in RULES if rule.well]
+LISTED = [rule.code for rule in RULES if rule.ok_line]
 
 
 def found(url: str) -> dict[str, dict[str, Any]]:
@@ -436,12 +436,18 @@ def test_jobs_tells_what_ran_what_comes_and_the_runs_of_one(url: str, now: Crawl
     assert output(url, "jobs", "opic") == "opic never ran: recrawl run opic\n"
     fetch(now, 5)
     run_job("allocate", url)
+    five_seconds_go_by(now)
     text = output(url, "jobs")
     assert re.search(r"^✓ allocate +ran .* ago, took ", text, re.MULTILINE)
     assert "No worker runs" in text
     (run,) = [json.loads(line) for line in output(url, "jobs", "allocate", "--json").splitlines()]
     assert run["ok"] and run["job"] == "allocate"
     assert {name for name in JOBS if re.search(rf"^. {name} ", text, re.MULTILINE)} == set(JOBS)
+
+
+def test_jobs_shows_that_a_long_message_is_cut(url: str, now: Crawl) -> None:
+    now.connection.execute("select note_failure('rates', 0, %s, false)", ["word " * 100])
+    assert "word …" in output(url, "jobs") and "…" not in output(url, "jobs", "rates")
 
 
 def test_off_a_terminal_a_run_says_a_line_a_step(url: str, now: Crawl) -> None:

@@ -106,6 +106,16 @@ def test_what_json_in_postgres_cannot_hold_is_cleaned_away() -> None:
     assert "\\u0000" not in json.dumps(result)
 
 
+def test_a_host_name_that_is_not_ascii_gets_its_ascii_form() -> None:
+    links = ["//b\u00fccher.example/\u00fc", "https://M\u00dcNCHEN.example:8080?q", "/d\u00fc", "http://a.example/"]
+    result = result_of(URL, 200, links=links)
+    assert result_of(URL, 301, {"Location": links[0]})["redirect_to"] == "http://xn--bcher-kva.example/\u00fc"
+    assert result["links"] == [
+        "http://xn--bcher-kva.example/\u00fc", "https://xn--mnchen-3ya.example:8080?q", "http://a.example/d\u00fc",
+        "http://a.example/",
+    ]  # fmt: skip
+
+
 def test_a_link_of_any_length_and_kind_breaks_nothing() -> None:
     for link in ["http://" + "a" * 5000, "http://a:99999999/", "http://\u212a/", "::::", "http://[::1", "?" * 100]:
         absolute(URL, link)

@@ -61,6 +61,23 @@ def test_a_request_that_is_no_page_has_a_slot_of_its_own(
     assert crawl.client.counts["denied"] == 1 == crawl.client.counts["extra_dropped"]
 
 
+def test_a_visit_may_wait_for_its_extra_request(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    """It waited for ever if all visits did: they had the places that extra requests needed."""
+    site.answers["*"] = Answer()
+    add(db, *(f"http://127.0.0.{host}:{web.port}/page" for host in (2, 3, 4)))
+    crawl = Crawl(url, concurrency=1)
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            await crawl.client.extra_request(page.url.replace("page", "login"))
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 3)
+    assert crawl.client.counts["extra_dropped"] == 0
+    paths = [entry.path for entry in web.log if entry.path != "/robots.txt"]
+    assert paths == ["/login", "/page"] * 3, "one visit at a time"
+
+
 def test_an_extra_request_uses_the_robots_txt_that_the_database_has(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:
@@ -76,6 +93,24 @@ def test_an_extra_request_uses_the_robots_txt_that_the_database_has(
 
     crawl.run(30, visit, until=lambda: web.log and web.log[-1].path == "/form")
     assert [entry.path for entry in web.log if entry.host == "127.0.0.2"] == ["/form"]
+
+
+def test_an_extra_request_whose_robots_txt_cannot_be_read_is_dropped_and_counted(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers |= {"/robots.txt": Answer(503), "*": Answer()}
+    crawl = Crawl(url)
+    add(db, f"http://127.0.0.3:{web.port}/")
+    db.execute("select recrawl.set_robots(%s, 200, '')", [f"http://127.0.0.3:{web.port}"])
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            await crawl.client.extra_request(f"http://127.0.0.2:{web.port}/login")
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"])
+    assert crawl.client.counts["extra_dropped"] == 1
+    assert [entry.path for entry in web.log if entry.host == "127.0.0.2"] == ["/robots.txt"]
 
 
 def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any]) -> None:

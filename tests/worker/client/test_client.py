@@ -188,6 +188,21 @@ def test_a_visit_that_outlives_its_lease_keeps_it(url: str, db: psycopg.Connecti
     assert [outcome for _, outcome, _ in crawl.outcomes] == ["ok"]
 
 
+def test_a_lease_as_long_as_leases_may_be_is_kept(url: str, db: psycopg.Connection[Any]) -> None:
+    """The client ended: it asked for half a lease more than the setting allows."""
+    add(db, "http://a.example/")
+    db.execute("select recrawl.set_setting('longest_lease', '3 seconds')")
+    db.execute("select recrawl.set_setting('max_ahead', '1 second')")
+
+    async def visit(page: Page) -> None:
+        await asyncio.sleep(6)
+        page.report(200)
+
+    crawl = Crawl(url, robots=False, lease=3, ahead=0.5)
+    crawl.run(30, visit, until=lambda: crawl.outcomes)
+    assert [outcome for _, outcome, _ in crawl.outcomes] == ["ok"]
+
+
 def test_a_visit_whose_lease_was_taken_away_is_cancelled(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, "http://a.example/")
     cancelled: list[Page] = []

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from recrawl.client.answers import Result
 from recrawl.client.clock import Clock
 from recrawl.client.database import Reported
-from recrawl.client.in_hand import Answered, Effects, InHand, PageState, TellOutcome
+from recrawl.client.in_hand import Answered, InHand, PageState, TellOutcome
 from recrawl.client.page import Kind, Page, is_request, request_row
 from recrawl.client.preparation import Preparation
 from recrawl.client.robots import Access, site_of
@@ -80,13 +80,15 @@ class Hands:
         return pages
 
     def start_waiting(self, pages: list[Page]) -> list[Page]:
-        self.do(self.in_hand.start_waiting(pages, self.now))
+        self.in_hand.start_waiting(pages, self.now)
+        self.catch_up()
         return pages
 
     def add(self, host: str, after: float, window: float, kind: Kind) -> Page:
         slot = self.time(after), self.time(after + window)
         request = self.page(request_row(f"http://{host}/x", host, slot), kind)
-        self.do(self.in_hand.add(request, self.now))
+        self.in_hand.add(request, self.now)
+        self.catch_up()
         return request
 
     def end(self, page: Page, result: Result | None, body: object, slot_used: bool) -> bool:
@@ -100,10 +102,12 @@ class Hands:
     def hear(self) -> None:
         """The ends that pages met in threads."""
         while self.on_their_way:
-            self.do(self.in_hand.ended(*self.on_their_way.pop(0)))
+            self.in_hand.ended(*self.on_their_way.pop(0))
+            self.catch_up()
 
-    def do(self, effects: Effects) -> None:
-        for effect in effects:
+    def catch_up(self) -> None:
+        while self.in_hand.to_do:
+            effect = self.in_hand.to_do.popleft()
             if isinstance(effect, TellOutcome):
                 self.outcomes[effect.page].append(effect.code)
             elif isinstance(effect, Answered) and is_request(effect.page):
@@ -114,8 +118,8 @@ class Hands:
         self.in_hand.due(self.now)
 
     def next(self) -> Page | None:
-        page, effects = self.in_hand.next(self.now)
-        self.do(effects)
+        page = self.in_hand.next(self.now)
+        self.catch_up()
         if page and page not in self.outcomes:
             self.pages.append(page)
             self.outcomes[page] = []
@@ -129,7 +133,8 @@ class Hands:
         results = [page for page, _ in list(self.in_hand.results)[:most]]
         assert [element["page_id"] for element in self.in_hand.batch(most)] == [page.page_id for page in results]
         self.reported.update(results)
-        self.do(self.in_hand.reported([Reported(code, None, is_blocked) for _ in results]))
+        self.in_hand.reported([Reported(code, None, is_blocked) for _ in results])
+        self.catch_up()
 
     def release(self) -> None:
         for (lease_id, slot_used), pages in list(self.in_hand.releases.items()):
@@ -170,9 +175,24 @@ def test_the_first_page_of_a_site_gives_its_slot_to_robots_txt_and_others_wait_f
     assert request.report(200)
     assert hands.answers[request] == 1 and hands.state(request) is PageState.OVER
     hands.rules["http://a.example"] = Access.ALLOWED
-    hands.do(hands.in_hand.robots_came(request))
+    hands.in_hand.robots_came(request)
+    hands.catch_up()
     assert hands.outcomes[first] == ["released"] and first.slot_used
     assert hands.next() is second and hands.next() is third
+
+
+def test_extra_requests_on_new_sites_keep_to_their_places() -> None:
+    """The requests for their robots.txt were not counted, so all of them went out at once."""
+    hands = Hands()
+    for n in range(2 * CONCURRENCY):
+        hands.add(f"{n}.example", 0, 5, "extra")
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0), window=5))
+    hands.pass_time(0.1)
+    requests = list(iter(hands.next, None))
+    assert [request.kind for request in requests] == ["robots"] * (CONCURRENCY + 1)
+    assert hands.state(page) is PageState.RUNNING, "its robots.txt takes one of the other places"
+    requests[0].report(200)
+    assert hands.next() and hands.next() is None
 
 
 def test_a_page_that_waits_too_long_for_robots_txt_goes_back_alone() -> None:
@@ -183,11 +203,13 @@ def test_a_page_that_waits_too_long_for_robots_txt_goes_back_alone() -> None:
     request = hands.next()
     assert request and hands.next() is None
     hands.pass_time(1)
-    hands.do(hands.in_hand.drop_late(hands.now))
+    hands.in_hand.drop_late(hands.now)
+    hands.catch_up()
     assert hands.outcomes[short] == ["missed"] and hands.outcomes[long] == []
     request.report(404)
     hands.rules["http://a.example"] = Access.ALLOWED
-    hands.do(hands.in_hand.robots_came(request))
+    hands.in_hand.robots_came(request)
+    hands.catch_up()
     assert hands.next() is long
 
 
@@ -198,7 +220,8 @@ def test_pages_whose_rules_cannot_be_read_have_failed_when_robots_txt_was_reques
     request = hands.next()
     assert request
     request.report(500)
-    hands.do(hands.in_hand.robots_came(request, {"status": 500}))
+    hands.in_hand.robots_came(request, {"status": 500})
+    hands.catch_up()
     (element,) = hands.in_hand.batch(10)
     assert (element["page_id"], element["status"]) == (page.page_id, 500)
     assert datetime.fromisoformat(element["fetched_at"]) == pytest.approx(hands.time(0), abs=timedelta(seconds=0.01))
@@ -220,7 +243,8 @@ def test_the_pages_of_a_lost_lease_are_over_and_what_was_reported_is_still_sent(
     hands.pass_time(0.1)
     assert {hands.next(), hands.next()} == {running, reported}
     reported.report(200)
-    hands.do(hands.in_hand.extended(waiting.lease_id, None))
+    hands.in_hand.extended(waiting.lease_id, None)
+    hands.catch_up()
     assert [hands.outcomes[page] for page in (waiting, running, reported)] == [["expired"], ["expired"], []]
     assert not running.report(200), "its answer counts no more"
     hands.report(10, "stale_lease")
@@ -230,16 +254,19 @@ def test_the_pages_of_a_lost_lease_are_over_and_what_was_reported_is_still_sent(
 def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requested_ends_once() -> None:
     hands = Hands()
     (early,) = hands.lease(("b.example", 0))
-    hands.do(hands.in_hand.extended(early.lease_id, None))
+    hands.in_hand.extended(early.lease_id, None)
+    hands.catch_up()
     hands.rules["http://b.example"] = Access.DENIED
     hands.start_waiting([early])
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     request = hands.next()
     assert request
-    hands.do(hands.in_hand.extended(page.lease_id, None))
+    hands.in_hand.extended(page.lease_id, None)
+    hands.catch_up()
     request.report(500)
-    hands.do(hands.in_hand.robots_came(request, {"status": 500}))
+    hands.in_hand.robots_came(request, {"status": 500})
+    hands.catch_up()
     assert hands.outcomes[early] == hands.outcomes[page] == ["expired"] and not hands.in_hand.results
 
 
@@ -248,7 +275,8 @@ def test_a_page_of_a_blocked_host_is_not_yielded() -> None:
     hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
-    hands.do(hands.in_hand.give_back("blocked", hosts={"a.example"}))
+    hands.in_hand.give_back("blocked", hosts={"a.example"})
+    hands.catch_up()
     assert hands.next() is None and hands.outcomes[page] == ["blocked"]
 
 
@@ -256,7 +284,8 @@ def test_a_page_that_is_given_back_while_others_are_sent_is_sent_later() -> None
     hands = Hands()
     first, second = hands.start_waiting(hands.lease(("a.example", 1), ("b.example", 1)))
     for page in (first, second):
-        hands.do(hands.in_hand.give_back("blocked", hosts={page.host}))
+        hands.in_hand.give_back("blocked", hosts={page.host})
+        hands.catch_up()
     hands.in_hand.released(first.lease_id, False, 1)
     assert [hands.state(page) for page in (first, second)] == [PageState.OVER, PageState.UNSENT]
     hands.release()
@@ -273,7 +302,8 @@ def test_a_visit_has_its_place_until_its_task_ends() -> None:
     hands.in_hand.spawned(pages[0])
     pages[0].report(200)
     assert hands.next() is None
-    hands.do(hands.in_hand.visit_over(pages[0]))
+    hands.in_hand.visit_over(pages[0])
+    hands.catch_up()
     assert hands.next() is not None
 
 
@@ -302,10 +332,9 @@ def test_a_page_comes_early_for_a_visit_that_needs_time_and_begins_in_its_slot()
     (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
     assert hands.next() is page and not hands.is_in_window(page)
-    wait, effects = hands.in_hand.begins(page, hands.now)
-    assert wait == pytest.approx(0.9, abs=0.01) and effects == []
+    assert hands.in_hand.try_begin(page, hands.now) == pytest.approx(0.9, abs=0.01) and not page.is_settled
     hands.pass_time(2)
-    assert hands.in_hand.begins(page, hands.now)[0] == 0 and page.is_settled
+    assert hands.in_hand.try_begin(page, hands.now) == 0 and page.is_settled
     assert hands.in_hand.counts["unready"] == 1 and hands.in_hand.counts["requests"] == 0
 
 
@@ -315,10 +344,10 @@ def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
     (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
     assert hands.next() is page and hands.in_hand.leases_before_requests() == [page.lease_id]
-    assert hands.in_hand.give_back("blocked", hosts={"a.example"}) == [] and not page.is_settled
-    wait, effects = hands.in_hand.begins(page, hands.now)
-    hands.do(effects)
-    assert wait == 0 and page.is_settled and hands.outcomes[page] == ["blocked"]
+    hands.in_hand.give_back("blocked", hosts={"a.example"})
+    assert not page.is_settled and hands.in_hand.try_begin(page, hands.now) == 0
+    hands.catch_up()
+    assert page.is_settled and hands.outcomes[page] == ["blocked"]
     assert hands.in_hand.counts["requests"] == 0
 
 
@@ -415,7 +444,8 @@ class AnyLife(RuleBasedStateMachine):
         if page not in self.spawned and not page.is_settled:
             self.spawned.add(page)
             self.hands.in_hand.spawned(page)
-            self.hands.do(self.hands.in_hand.too_late(page, self.hands.now, "missed"))
+            self.hands.in_hand.give_back_if_late(page, self.hands.now, "missed")
+            self.hands.catch_up()
             _, last = self.hands.clock.window(page.fetch_at, page.start_by, self.hands.now)
             assert page.is_settled or self.hands.now <= last
 
@@ -426,8 +456,8 @@ class AnyLife(RuleBasedStateMachine):
         if not page.is_settled:
             self.needs_time = True
             self.hands.in_hand.prepared(page, self.hands.now)
-            wait, effects = self.hands.in_hand.begins(page, self.hands.now)
-            self.hands.do(effects)
+            wait = self.hands.in_hand.try_begin(page, self.hands.now)
+            self.hands.catch_up()
             assert page.is_settled or wait > 0 or self.hands.is_in_window(page)
 
     @precondition(lambda self: self.yielded)
@@ -448,20 +478,23 @@ class AnyLife(RuleBasedStateMachine):
     def task_ends(self, data: st.DataObject) -> None:
         page = data.draw(st.sampled_from(sorted(self.spawned, key=self.hands.pages.index)))
         self.spawned.discard(page)
-        self.hands.do(self.hands.in_hand.visit_over(page))
+        self.hands.in_hand.visit_over(page)
+        self.hands.catch_up()
 
     @precondition(lambda self: any(page.is_settled for page in self.first_requests))
     @rule(fails=st.booleans())
     def robots_come(self, fails: bool) -> None:
         first = next(page for page in self.first_requests if page.is_settled)
         self.first_requests.remove(first)
-        self.hands.do(self.hands.in_hand.robots_came(first, {"status": 500} if fails else None))
+        self.hands.in_hand.robots_came(first, {"status": 500} if fails else None)
+        self.hands.catch_up()
 
     # ---- pages go back
 
     @rule(host=HOST)
     def a_host_is_blocked(self, host: str) -> None:
-        self.hands.do(self.hands.in_hand.give_back("blocked", hosts={host}))
+        self.hands.in_hand.give_back("blocked", hosts={host})
+        self.hands.catch_up()
         assert not any(
             self.hands.state(page) in (PageState.READY, PageState.BEHIND_ROBOTS) and page.host == host
             for page in self.hands.pages
@@ -471,18 +504,21 @@ class AnyLife(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_page_is_blocked(self, data: st.DataObject) -> None:
         page = data.draw(st.sampled_from(self.pages()))
-        self.hands.do(self.hands.in_hand.give_back("blocked", pages={(page.lease_id, page.page_id)}))
+        self.hands.in_hand.give_back("blocked", pages={(page.lease_id, page.page_id)})
+        self.hands.catch_up()
 
     @rule()
     def late_pages_are_dropped(self) -> None:
-        self.hands.do(self.hands.in_hand.drop_late(self.hands.now))
+        self.hands.in_hand.drop_late(self.hands.now)
+        self.hands.catch_up()
 
     @precondition(lambda self: self.pages())
     @rule(data=st.data(), is_lost=st.booleans())
     def extend(self, data: st.DataObject, is_lost: bool) -> None:
         page = data.draw(st.sampled_from(self.pages()))
         until = None if is_lost else self.hands.time(60)
-        self.hands.do(self.hands.in_hand.extended(page.lease_id, until))
+        self.hands.in_hand.extended(page.lease_id, until)
+        self.hands.catch_up()
 
     @rule(most=st.integers(1, 3), is_blocked=st.booleans())
     def results_are_sent(self, most: int, is_blocked: bool) -> None:
@@ -495,7 +531,8 @@ class AnyLife(RuleBasedStateMachine):
     @precondition(lambda self: len(self.hands.pages) > 5)
     @rule()
     def close(self) -> None:
-        self.hands.do(self.hands.in_hand.close())
+        self.hands.in_hand.close()
+        self.hands.catch_up()
 
     # ---- what always holds
 
@@ -515,13 +552,16 @@ class AnyLife(RuleBasedStateMachine):
         """The client ends."""
         hands, in_hand = self.hands, self.hands.in_hand
         if not in_hand.is_closed:
-            hands.do(in_hand.close())
+            in_hand.close()
+            hands.catch_up()
         while self.new:
             self.start_waiting()
         hands.hear()
-        hands.do(in_hand.abandon())
+        in_hand.abandon()
+        hands.catch_up()
         for first in self.first_requests:
-            hands.do(in_hand.robots_came(first))
+            in_hand.robots_came(first)
+            hands.catch_up()
         hands.report(10_000)
         hands.release()
         assert not in_hand.has_leases and in_hand.unsent == in_hand.pages_and_visits == 0

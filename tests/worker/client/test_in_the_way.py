@@ -12,6 +12,8 @@ from psycopg.conninfo import make_conninfo
 from crawler import Crawl, Site, add, leases
 from helpers import eventually
 from recrawl.client import Client, Error, Page
+from recrawl.client.clock import Clock
+from recrawl.client.database import Database
 from web import Answer, Web
 
 
@@ -192,3 +194,33 @@ def test_many_hosts_asked_beside_the_pages_leave_nothing_in_memory(url: str, db:
     crawl.run(20, visit, until=lambda: crawl.client.counts["requests"] == 21 and crawl.client.is_idle)
     assert crawl.client.counts["requests"] == 21
     assert not crawl.client._own_requests._turns
+
+
+@pytest.mark.parametrize("state", ["40P01", "55P03", "42883"])  # deadlock, lock timeout, function replaced
+def test_a_call_that_another_session_is_in_the_way_of_is_made_again_even_by_who_does_not_wait(
+    url: str, db: psycopg.Connection[Any], state: str
+) -> None:
+    """The server of URLFrontier does not wait for a database that is away."""
+    db.execute("create sequence tries")
+    db.execute(
+        f"""
+        create function third_time() returns text language plpgsql as $$
+        begin
+            if nextval('tries') < 3 then
+                raise exception using errcode = '{state}';
+            end if;
+            return 'ok';
+        end $$
+        """.encode()
+    )
+
+    async def ask() -> list[Any]:
+        database = Database(url, Clock())
+        await database.open()
+        database.give_up_at = 0.0
+        try:
+            return await database.call("select public.third_time() as answer")
+        finally:
+            await database.close()
+
+    assert [row.answer for row in asyncio.run(ask())] == ["ok"]

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from crawler import GAP, LATE, Crawl, Site, add, state
+from crawler import GAP, LATE, Crawl, Site, add, leases, state
 from recrawl.client import Page
 from web import Answer, Request, Web, links
 
@@ -180,6 +180,26 @@ def test_sitemaps_are_pages_whose_urls_become_pages(
     crawl.run(30, until=lambda: "/a" in paths(web, "127.0.0.2") and crawl.client.counts["denied"])
     assert set(paths(web, "127.0.0.2")) == {"/robots.txt", "/", "/index.xml", "/1.xml.gz", "/a"}
     assert web.apart("127.0.0.2")[0] > GAP - LATE
+
+
+def test_a_sitemap_is_reported_when_its_urls_are_stored(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """A client that ended between the two lost the URLs: the next answer was 304."""
+    at = f"http://127.0.0.2:{web.port}"
+    sitemap = Answer(body=f"<urlset><url><loc>{at}/a</loc></url></urlset>", headers={"ETag": '"1"'})
+    site.answers |= {
+        "/robots.txt": Answer(body=f"Sitemap: {at}/1.xml"), "/": Answer(), "/a": Answer(),
+        "/1.xml": lambda request: Answer(304) if "if-none-match" in request.headers else sitemap,
+    }  # fmt: skip
+    add(db, f"{at}/")
+    with psycopg.connect(url) as holder:  # it has locked the new URL
+        holder.execute("select recrawl.add_pages(%s)", [[f"{at}/a"]])
+        Crawl(url, sitemaps=True, grace=1).run(30, until=lambda: "/1.xml" in paths(web, "127.0.0.2"))
+        assert state(db, f"{at}/1.xml").last_status is None and leases(db) == []
+        holder.rollback()
+    Crawl(url, sitemaps=True).run(30, until=lambda: "/a" in paths(web, "127.0.0.2"))
+    assert state(db, f"{at}/1.xml").last_status == 200
 
 
 def test_hosts_that_are_asked_as_one_are_requested_a_gap_apart(

@@ -25,6 +25,14 @@ def test_the_most_special_rule_for_the_most_special_agent_counts() -> None:
     assert not allowed(text, "/", "other") and not allowed(text, "/", "workshop-bottle")
 
 
+@pytest.mark.parametrize("agent", ["shop-bot", AGENT, f"Mozilla/5.0 (compatible; {AGENT})"])
+def test_the_name_of_the_crawler_counts_and_no_other_word_of_its_header(agent: str) -> None:
+    text = "User-agent: {}\nDisallow: /\n\nUser-agent: *\nAllow: /"
+    assert not allowed(text.format("shop-bot"), "/", agent)
+    for word in ("Mozilla", "compatible", "http", "shop.example", "1.0"):
+        assert allowed(text.format(word), "/", agent), word
+
+
 def test_robots_txt_itself_is_always_allowed() -> None:
     assert allowed("User-agent: *\nDisallow: /", "/robots.txt")
     assert not allowed("User-agent: *\nDisallow: /", "/robots.txt.html")

@@ -27,6 +27,19 @@ def test_urls_come_with_their_time(pack: type[bytes]) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\n\n" + sitemap("http://a.example/"),
+        sitemap("http://a.example/").decode().replace("UTF-8", "UTF-16").encode("utf-16"),
+        gzip.compress(sitemap("http://a.example/")[:120]) + gzip.compress(sitemap("http://a.example/")[120:]) + b"\0\0",
+    ],
+    ids=["blank lines", "UTF-16", "two gzip members"],
+)
+def test_what_other_readers_take_is_read(body: bytes) -> None:
+    assert [entry.url for entry in entries(body)] == ["http://a.example/"]
+
+
 def test_an_index_names_sitemaps() -> None:
     body = b"<sitemapindex><sitemap><loc>http://a.example/1.xml</loc></sitemap></sitemapindex>"
     assert list(entries(body)) == [Entry("http://a.example/1.xml", None, True)]
@@ -93,4 +106,5 @@ def test_times_are_w3c_dates() -> None:
     assert time_of("2030-01-02T03:04:05.5+01:00") == datetime(2030, 1, 2, 2, 4, 5, 500_000, tzinfo=UTC)
     assert time_of("2030-01-02T03:04Z") == datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
     assert time_of("2030-01-02T03:04+23:00") == datetime(2030, 1, 1, 4, 4, tzinfo=UTC), "which Postgres would not read"
-    assert [time_of(said) for said in ("", "2030", "soon", "2030-13-01", "0001-01-01T00:00+14:00")] == [None] * 5
+    assert time_of("2030") == datetime(2030, 1, 1, tzinfo=UTC)
+    assert [time_of(said) for said in ("", "20a0", "soon", "2030-13-01", "0001-01-01T00:00+14:00")] == [None] * 5

@@ -13,6 +13,7 @@ from bench.slow_rows import VISITS, slow
 from bench.stage import Stage
 from bench.table import formatted
 from crawler import GAP, LATE, Crawl, Site, add
+from helpers import eventually
 from recrawl.client import Page, ThreadedClient
 from recrawl.client.preparation import Preparation
 from web import Answer, Web
@@ -32,9 +33,9 @@ def test_slow_visits_make_their_requests_in_their_slots(
         if await crawl.client.begins(page):
             await crawl.visit(page)
 
-    crawl.run(60, visit, until=lambda: len(web.log) >= 40)
-    assert len(web.log) >= 40
-    assert crawl.client.counts["unready"] <= 40, "most visits are in time once the client knows what they need"
+    crawl.run(60, visit, until=lambda: len(web.log) >= 70)
+    assert len(web.log) >= 70
+    assert crawl.client.counts["unready"] <= 70, "most visits are in time once the client knows what they need"
     for host in hosts:
         assert web.apart(host)[0] > GAP - LATE
 
@@ -103,6 +104,28 @@ def test_visits_in_threads_may_need_a_while_too(url: str, db: psycopg.Connection
         for page in crawl:
             crawl.spawn(visit, page)
     assert crawl.counts["ok"] >= 3
+
+
+def test_a_visit_in_a_thread_that_waits_for_its_slot_ends_with_the_client(
+    url: str, db: psycopg.Connection[Any]
+) -> None:
+    """Its thread waited for ever, and so did the end of the process."""
+    add(db, *(f"http://h{host}.example/" for host in range(3)))
+    began: list[bool] = []
+
+    def visit(page: Page) -> None:
+        began.append(crawl.begins(page))
+
+    crawl = ThreadedClient(url, user_agent="shop-bot", robots=False, preparation=3, ahead=4)
+
+    def fail() -> None:
+        with crawl:
+            crawl.spawn(visit, next(crawl))
+            raise KeyError("in the loop")
+
+    with pytest.raises(KeyError):
+        fail()
+    eventually(lambda: began == [False], seconds=20)
 
 
 def test_the_log_says_that_visits_are_not_ready_and_what_to_do(

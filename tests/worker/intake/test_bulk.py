@@ -38,10 +38,12 @@ def test_what_was_added_is_in_the_queue_afterwards(url: str, connection: psycopg
     assert_queued(connection, size)
 
 
-def test_value_rate_due_and_meta_arrive(url: str, connection: psycopg.Connection) -> None:
-    bulk.add(url, [PageToAdd("http://a.test/", 2.5, 0.5, None, {"k": ["v"]}), PageToAdd("http://b.test/")])
-    rows = connection.execute("select value, pinned_rate, meta from page order by url").fetchall()
-    assert rows == [(2.5, 0.5, {"k": ["v"]}), (1.0, None, None)]
+def test_value_rate_due_meta_and_host_arrive(url: str, connection: psycopg.Connection) -> None:
+    bulk.add(url, [PageToAdd("http://a.test/", 2.5, 0.5, None, {"k": ["v"]}, "c.test"), PageToAdd("http://b.test/")])
+    rows = connection.execute(
+        "select p.value, p.pinned_rate, p.meta, h.name from page p join host h using (host_id) order by h.name"
+    ).fetchall()
+    assert rows == [(1.0, None, None, "b.test"), (2.5, 0.5, {"k": ["v"]}, "c.test")]
 
 
 def test_a_page_that_is_never_due_is_known_and_not_handed_out(url: str, connection: psycopg.Connection) -> None:

@@ -226,6 +226,7 @@ KNOWN_PAGE = PageToAdd(
     A,
     due=datetime(2021, 7, 15, 16, tzinfo=UTC),
     meta={"depth": ["3"], "source": [B, A], "empty": []},
+    host="example.com",
 )
 
 
@@ -238,8 +239,14 @@ def test_a_known_url_keeps_its_date_and_its_metadata() -> None:
 
 
 def test_a_discovered_url_is_left_to_sql() -> None:
-    item = {"discovered": {"info": {"url": A, "key": "example.com", "metadata": {}}}, "ID": "x"}
+    item = {"discovered": {"info": {"url": A, "metadata": {}}}, "ID": "x"}
     assert list(url_lines([json.dumps(item)])) == [PageToAdd(A)]
+
+
+@pytest.mark.parametrize(("key", "host"), [("example.com", "example.com"), ("_DEFAULT_", "_DEFAULT_"), ("a b", None)])
+def test_a_key_that_can_be_a_host_is_the_host(key: str, host: str | None) -> None:
+    item = {"discovered": {"info": {"url": A, "key": key}}}
+    assert list(url_lines([json.dumps(item)])) == [PageToAdd(A, host=host)]
 
 
 @pytest.mark.parametrize("date", [{}, {"refetchableFromDate": "0"}, {"refetchableFromDate": 0}])

@@ -106,6 +106,36 @@ class World:
 BUDGET = 3000
 
 
+@pytest.mark.parametrize(("handed_out", "wanted"), [(10, 10), (4, 13), (16, 7)])
+def test_a_run_makes_up_for_half_of_what_the_last_hour_missed(
+    connection: psycopg.Connection, url: str, handed_out: int, wanted: int
+) -> None:
+    """240 pages, 240 fetches a day: 10 an hour. The due times follow from a time when there were twice as many."""
+    crawl = Crawl(connection)
+    crawl.add(*(f"http://{n}.test/" for n in range(240)), rate=[0.1] * 240)
+    crawl.tick()
+    crawl.value("select set_setting('budget', '240')")
+    fetched_before = "now() - n * interval '12 hours'"
+    connection.execute(
+        f"""
+        delete from new_page;
+        update page p set
+            state = 'live', fetched_at = {fetched_before}, due_at = {fetched_before} + interval '12 hours'
+        from (select page_id, (page_id - 0.5) / 240.0 as n from page) f
+        where f.page_id = p.page_id
+        """.encode()
+    )
+    before = {row["page_id"]: row["due_at"] for row in crawl.rows("select page_id, due_at from page")}
+    run_job("allocate", url)
+    connection.execute("update allocation set started_at = started_at - interval '1 hour', handed_out = 0")
+    connection.execute("select setval('handed_out_count', %s)", [handed_out])
+    for page_id, due_at in before.items():
+        connection.execute("update page set due_at = %s, planned_due = null where page_id = %s", [due_at, page_id])
+    run_job("allocate", url)
+    due = crawl.value("select count(*) from page where due_at between now() and now() + interval '1 hour'")
+    assert due == pytest.approx(wanted, abs=1)
+
+
 @pytest.mark.soak
 def test_the_budget_holds_while_a_crawl_grows_tenfold(connection: psycopg.Connection, url: str) -> None:
     """In a week; then it stands still, loses half of its hosts, and finds as much again in a day."""

@@ -492,6 +492,38 @@ def early(crawl: Crawl) -> dict[str, str]:
     return {row["job"]: row["why"] for row in rows}
 
 
+@pytest.mark.parametrize(
+    ("policy", "objective", "more"),
+    [
+        ("opt_polite", "freshness", "select block_host('a.test', clock_timestamp() + interval '3 days')"),
+        ("optimal", "freshness", "select set_host('a.test', gap => '1 hour')"),
+        ("best_first", "age", "select"),
+        ("opt_polite", "freshness", "select set_value(page_id, 0) from page"),
+    ],
+    ids=["blocked", "over its gap", "infinite price", "no values"],
+)
+def test_an_allocation_is_not_followed_by_the_next(
+    crawl: Crawl, url: str, policy: str, objective: str, more: str
+) -> None:
+    """Each of these crawls was allocated every minute, for ever."""
+    crawl.now = crawl.value("select clock_timestamp() - interval '1 hour'")
+    crawl.add(*(f"http://a.test/{n}" for n in range(20)), due=[crawl.now] * 20, rate=[1.0] * 20)
+    crawl.add(*(f"http://a.test/new{n}" for n in range(50)))
+    crawl.tick()
+    crawl.value("select set_setting('budget', '1000'), set_setting('policy', %s)", policy)
+    crawl.value("select set_setting('objective', %s)", objective)
+    run_job("allocate", url)
+    crawl.connection.execute(more.encode())
+    for _ in range(2):
+        run_job("allocate", url)
+        crawl.connection.execute(
+            "update job set started_at = started_at - '5 min'::interval, ended_at = ended_at - '5 min'::interval"
+        )
+        crawl.connection.execute("update allocation set started_at = started_at - '5 min'::interval")
+        crawl.connection.execute("select setval('steered', micros(clock_timestamp() - '8 min'::interval))")
+    assert "allocate" not in early(crawl)
+
+
 def test_nothing_is_worth_an_early_run_where_nothing_moved(crawl: Crawl, url: str) -> None:
     assert early(allocated(crawl, url)) == {}
     assert [row["due_at"] > crawl.value("select now()") for row in crawl.rows("select * from job_schedule")] == [
@@ -513,6 +545,24 @@ def test_nothing_is_worth_an_early_run_where_nothing_moved(crawl: Crawl, url: st
 )
 def test_an_allocation_comes_early_when_what_it_depends_on_moved(crawl: Crawl, url: str, what: str, why: str) -> None:
     assert_comes_early(allocated(crawl, url), url, what, why)
+
+
+def test_a_sample_of_a_large_crawl_shows_what_moved_and_only_that(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    crawl.connection.execute(
+        """
+        insert into page (page_id, url, key, host_id, value, state, due_at, fetched_at, pinned_rate)
+        select 1000 + n, 'http://a.test/more/' || n, md5(n::text)::uuid, 1, random(), 'live', now() + interval '1 day',
+               now(), 1
+        from generate_series(1, 20000) n
+        """
+    )
+    assert crawl.value("select sample_percent('page', 100)") < 60
+    run_job("allocate", url)
+    moved = "select moved_since_allocation(a) from allocation a order by token desc limit 1"
+    assert [crawl.value(moved) for _ in range(10)] == [None] * 10
+    crawl.connection.execute("update page set value = 2 * value")
+    assert all("values" in crawl.value(moved) for _ in range(10))
 
 
 # Each host has 3,333 fetches a day of the 10,000, and many more slots.
@@ -549,6 +599,16 @@ def test_so_it_does_when_a_host_that_was_at_its_cap_has_more_slots(crawl: Crawl,
     assert crawl.host("a.test")["capped"] and early(crawl) == {}
     crawl.value("select set_robots('http://a.test/', 200, '', 10)")
     assert early(crawl) == {"allocate": "frequencies moved"}
+
+
+def test_in_a_small_graph_one_page_is_much(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    assert "opic" not in early(crawl)
+    crawl.connection.execute("update opic set pages = 5")
+    crawl.connection.execute("truncate graph_news")
+    assert "opic" not in early(crawl)
+    crawl.connection.execute("insert into graph_news values (1)")
+    assert "opic" in early(crawl)
 
 
 def test_opic_comes_early_when_much_of_the_graph_is_news(crawl: Crawl, url: str) -> None:

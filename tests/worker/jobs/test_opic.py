@@ -142,8 +142,13 @@ def test_the_queue_of_new_pages_follows_their_values(crawl: Crawl, url: str) -> 
     assert order[:2] == [same_host[3], same_host[1]]
 
 
-def test_pages_found_later_start_like_those_that_wait_already(crawl: Crawl, url: str) -> None:
-    crawled(crawl, {1: [*range(100, 120)], 2: [1, *range(120, 140)], 3: [1, 2, *range(140, 160)]})
+@pytest.mark.parametrize("relevance_weight", [0, 3])
+def test_pages_found_later_start_like_those_that_wait_already(crawl: Crawl, url: str, relevance_weight: int) -> None:
+    """With a weight, the first value came from a mean relevance of .5, and all other values from the real one."""
+    linked = {1: [*range(100, 120)], 2: [1, *range(120, 140)], 3: [1, 2, *range(140, 160)]}
+    crawled(crawl, linked)
+    crawl.value("select set_relevance(page_id, case when state = 'new' then 0.2 else 0.6 end) from page_status")
+    crawl.value("select set_setting('relevance_weight', %s)", str(relevance_weight))
     run_job("opic", url)
     waiting = crawl.value("select avg(value) from page_status where state = 'new'")
     of_sources = crawl.value("select avg(value) from page_status where state <> 'new'")

@@ -1,5 +1,7 @@
 """Pinned intervals in a crawl that is allocated: they hold, the others share what is left, and it is said."""
 
+import re
+
 import numpy as np
 import psycopg
 import pytest
@@ -126,6 +128,8 @@ def test_pins_beyond_the_budget_share_what_exploration_leaves(crawl: Crawl, url:
     row = often(crawl, 1)
     assert row["code"] == "pinned_less" and "the budget is not enough" in row["says"]
     assert row["fix"] == "SELECT recrawl.set_setting('budget', '80');"
+    crawl.value("select set_setting('budget', 'none')")
+    assert often(crawl, 1)["fix"] == "recrawl run allocate", "no budget limits it any more"
     crawl.rows(row["fix"])
     run_job("allocate", url)
     assert often(crawl, 1)["code"] == "pinned"
@@ -162,12 +166,55 @@ def test_dead_pages_give_back_what_they_had(crawl: Crawl, url: str) -> None:
     assert sum(value for value in frequencies(crawl).values() if value) == pytest.approx(40, rel=1e-6)
 
 
+def test_a_hint_keeps_no_page_from_coming_forward(crawl: Crawl, url: str) -> None:
+    """Hinted pages kept their due times, however often they were worth a fetch: for years after best_first."""
+    crawl.value("select set_setting('policy', 'best_first')")
+    run_job("allocate", url)
+    hinted, pinned = 9, 19
+    crawl.value("select fetch_now(%s)", [hinted, pinned])
+    crawl.now = crawl.value("select clock_timestamp()") + MINUTE
+    crawl.tick()
+    crawl.report_ok(crawl.next())
+    crawl.tick()
+    first_due = crawl.value("select min(due_at) from page where page_id = any(%s)", [hinted, pinned])
+    assert first_due > crawl.now + 9000 * DAY
+    assert crawl.value("select hint_change(%s, 0.9, 0.1)", [hinted, pinned]) == 2
+    crawl.tick()
+    pin(crawl, "1 day", pinned)
+    crawl.value("select set_setting('policy', 'opt_polite')")
+    moved = int(re.findall(r"; (\d+) of 30 pages are due earlier", run_job("allocate", url))[0])
+    due = {row["page_id"]: row for row in crawl.rows("select page_id, due_at, planned_due from page")}
+    assert due[pinned]["due_at"] <= crawl.now + DAY
+    assert due[hinted]["due_at"] <= crawl.now + 1.5 * DAY / frequencies(crawl)[hinted]
+    assert due[hinted]["planned_due"] is None, "it is due by its frequency alone"
+    assert 0 < moved < 30, "the pinned page was moved before"
+    crawl.tick()
+    assert misplaced(crawl) == []
+
+
+def test_a_new_page_that_is_pinned_is_told_how_often_it_will_be_fetched(crawl: Crawl, url: str) -> None:
+    run_job("allocate", url)
+    crawl.add("http://a.test/new")
+    crawl.tick()
+    pin(crawl, "6 hours", 31)
+    assert often(crawl, 31)["says"] == "It is fetched every 6 h: this interval was set with set_interval."
+
+
 def test_a_crawl_of_nothing_but_pins(crawl: Crawl, url: str) -> None:
     pin(crawl, "1 day", *range(1, 31))
     assert "longest_interval" not in run_job("allocate", url)
     assert set(frequencies(crawl).values()) == {1}
     run = last_run(crawl)
     assert (run["for_revisits"], run["unused"], run["pinned"]) == (30, 10, 30)
+
+
+def test_fetches_that_nothing_can_use_are_said_to_be_unused(crawl: Crawl, url: str) -> None:
+    pin(crawl, "1 day", *range(1, 31))
+    crawl.add("http://new.test/")
+    crawl.tick()
+    run_job("allocate", url)
+    run = last_run(crawl)
+    assert run["for_new"] > 0 and run["unused"] == pytest.approx(10 - run["for_new"])
 
 
 def test_the_plan_reckons_with_them(crawl: Crawl, url: str) -> None:

@@ -103,6 +103,20 @@ def test_the_budget_for_a_freshness_reaches_it(url: str) -> None:
     assert point.utility == pytest.approx(0.5, rel=1e-3)
 
 
+@pytest.mark.parametrize("policy", ["best_first", "uniform"])
+def test_a_freshness_that_a_policy_never_reaches_is_refused_with_the_highest(
+    url: str, connection: psycopg.Connection, policy: str
+) -> None:
+    """The search went on for ever: these policies have an infinite price for every budget."""
+    Crawl(connection).value("select set_setting('policy', %s)", policy)
+    plan = Plan(url)
+    (point,) = plan.curve([1e9])
+    with pytest.raises(ValueError, match="share must be at most") as refused:
+        plan.budget_for(0.97)
+    assert point.utility is not None and f" {point.utility:.6g} " in str(refused.value)
+    assert plan.curve([plan.budget_for(0.9 * point.utility)])[0].utility == pytest.approx(0.9 * point.utility, rel=1e-3)
+
+
 def test_it_names_the_hosts_whose_gap_costs_and_what_half_of_it_would_gain(
     url: str, connection: psycopg.Connection
 ) -> None:
@@ -232,8 +246,9 @@ def test_it_changes_nothing(url: str, connection: psycopg.Connection, recrawl: R
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--budget", "7y"], "--budget must be numbers of fetches a day, or multiples like 2x, got '7y'"),
-        (["--budget", "-1"], "--budget must be numbers of fetches a day, or multiples like 2x, got '-1'"),
+        (["--budget", "7y"], "from 1e-6 to 1e12, or multiples like 2x, got '7y'"),
+        (["--budget", "1e300"], "from 1e-6 to 1e12, or multiples like 2x, got '1e300'"),
+        (["--budget", "-1"], "--budget must be numbers of fetches a day from 1e-6 to 1e12, or multiples like 2x, got"),
         (["--freshness", "1"], "share must be 0 or more, and less than 1, got 1.0"),
         (["--freshness", "0.99"], "share must be at most"),
     ],
@@ -245,6 +260,22 @@ def test_what_cannot_be_answered_is_said_in_one_line(
     assert done.returncode == 64
     (line,) = done.stderr.splitlines()
     assert says in line
+
+
+def test_multiples_of_no_budget_are_refused_and_numbers_are_answered(
+    url: str, connection: psycopg.Connection, recrawl: Recrawl
+) -> None:
+    crawl = Crawl(connection)
+    crawl.value("select set_setting('policy', 'best_first')")
+    crawl.value("select set_setting('budget', null)")
+    done = recrawl(url)
+    assert (done.returncode, done.stderr) == (
+        64,
+        "recrawl: the present budget is 0 fetches a day, so --budget must name numbers, for example 1000,10000. "
+        "Try: recrawl plan --help\n",
+    )
+    done = recrawl(url, "--budget", "100")
+    assert done.returncode == 0 and "of the present" not in done.stdout and " 100 " in f" {done.stdout}", done
 
 
 def test_a_crawl_without_pages_is_told(template: str, new_database: Callable[..., str], recrawl: Recrawl) -> None:

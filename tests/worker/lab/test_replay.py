@@ -50,7 +50,7 @@ def some_pages(rng: np.random.Generator, size: int, hosts: int, end: float) -> t
         seen_at=np.zeros(size),
         is_gone=np.zeros(size, bool),
         due_at=rng.uniform(-1, 3, size),
-        promised=np.full(size, np.nan),
+        planned_interval=np.full(size, np.nan),
         seen_changes=np.zeros(size),
         seen_days=np.zeros(size),
         frequency=rng.uniform(0, 1, size),

@@ -48,6 +48,88 @@ def all_apart(web: Web) -> bool:
     return all(apart > GAP - LATE for host in {entry.host for entry in web.log} for apart in web.apart(host))
 
 
+# ------------------------------------------------------------------------------------- requests that are no pages
+
+INLINE = """
+from scrapy.utils.defer import maybe_deferred_to_future
+class Inline(scrapy.Spider):
+    name = "inline"
+    start_urls = [f"http://127.0.0.{n}:PORT/" for n in (2, 3, 4)]
+
+    async def parse(self, response):
+        request, engine = scrapy.Request(response.urljoin("/api")), self.crawler.engine
+        if hasattr(engine, "download_async"):  # newer than the oldest Scrapy
+            other = await engine.download_async(request)
+        else:
+            other = await maybe_deferred_to_future(engine.download(request))
+        yield {"api": other.url}
+"""
+
+
+def test_a_callback_may_wait_for_a_request(project: Make, web: Web, site: Site) -> None:
+    """If all places of CONCURRENT_REQUESTS had such a callback, none of their requests went out."""
+    site.answers["*"] = Answer(body="x")
+    shop = project(FEEDS, inline=INLINE.replace("PORT", str(web.port)))
+    shop.start("inline", CONCURRENT_REQUESTS=1, RECRAWL_IDLE=3).ends()
+    assert sorted(item["api"] for item in shop.items()) == [f"http://127.0.0.{n}:{web.port}/api" for n in (2, 3, 4)]
+
+
+TWICE = """
+class Twice(scrapy.Spider):
+    name = "twice"
+    start_urls = ["http://127.0.0.2:PORT/"]
+
+    def parse(self, response):
+        request = response.follow("/next", self.parse_next)
+        yield request
+        yield request
+
+    def parse_next(self, response):
+        yield {"next": response.url}
+"""
+
+
+def test_a_callback_may_return_a_request_twice(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """The page waited for the second to come, for ever."""
+    site.answers["*"] = Answer(body="x")
+    shop = project(FEEDS, twice=TWICE.replace("PORT", str(web.port)))
+    shop.start("twice", RECRAWL_IDLE=3).ends()
+    assert len(shop.items()) == 1 and state(db, f"http://127.0.0.2:{web.port}/").last_status == 200
+
+
+SLOW_FILES = """
+class Files(scrapy.Spider):
+    name = "files"
+    start_urls = ["http://127.0.0.2:PORT/"]
+
+    def parse(self, response):
+        for host in range(3, 6):
+            yield {"file_urls": [f"http://127.0.0.{host}:PORT/file"]}
+"""
+SLOW = """
+import asyncio
+class Slow:
+    tries = {}
+    async def process_request(self, request, spider=None):
+        if request.url.endswith("/file"):
+            self.tries[request.url] = self.tries.get(request.url, 0) + 1
+            await asyncio.sleep(1 if self.tries[request.url] == 1 else 0)
+"""
+
+
+def test_a_file_whose_request_missed_its_slot_gets_another_slot(project: Make, web: Web, site: Site) -> None:
+    """It was lost, without a word."""
+    site.answers["*"] = Answer(body="x")
+    more = "DOWNLOADER_MIDDLEWARES = {'shop.slow.Slow': 500}\n"
+    shop = project(FEEDS + more, files=SLOW_FILES.replace("PORT", str(web.port)))
+    (shop.folder / "shop" / "slow.py").write_text(SLOW)
+    shop.start("files", RECRAWL_IDLE=3).ends()
+    assert [len(item["files"]) for item in shop.items()] == [1, 1, 1]
+
+
+# ------------------------------------------------------------------------------------------- a project as it is
 # ------------------------------------------------------------------------------------------- a project as it is
 
 FEEDS = """
@@ -64,7 +146,7 @@ class Shop(scrapy.Spider):
     def parse(self, response):
         for path in ("/now", "/ever", "/fails", "/private", "/raises", "/leaves", "/said", "/media", "/missing"):
             yield response.follow(path, getattr(self, "parse_" + path[1:], self.parse_item), errback=self.failed,
-                                  meta={"from": response.url})
+                                  meta={"from": "a page"})
         yield response.follow("http://127.0.0.9:PORT/offsite", self.parse_item)
         yield response.follow("/object", self.parse_item, cb_kwargs={"what": object()})
         yield scrapy.Request("data:,here", self.parse_home, dont_filter=True)
@@ -72,18 +154,18 @@ class Shop(scrapy.Spider):
 
     def parse_item(self, response, what=None):
         assert what is None or type(what) is object
-        assert what or response.meta["from"] == "http://127.0.0.2:PORT/"
+        assert what or response.meta["from"] == "a page"
         yield {"item": response.url}
 
     def parse_home(self, response):
         yield {"home": response.url}
 
     def parse_raises(self, response):
-        yield response.follow("/found", self.parse_item, meta={"from": "http://127.0.0.2:PORT/"})
+        yield response.follow("/found", self.parse_item, meta={"from": "a page"})
         raise KeyError("of the callback")
 
     def parse_leaves(self, response):
-        yield response.follow("http://127.0.0.3:PORT/other", self.parse_item, meta={"from": "http://127.0.0.2:PORT/"})
+        yield response.follow("http://127.0.0.3:PORT/other", self.parse_item, meta={"from": "a page"})
 
     def parse_said(self, response):
         response.recrawl.relevance = .75

@@ -163,6 +163,8 @@ def test_a_known_url_comes_when_its_client_said(frontier: Frontier, db: psycopg.
     assert abs(found.creation_date - time.time()) < 60
     assert state(db, A)[:2] == ("live", 1)
     assert frontier.stats()[:3] == (1, 0, 0), "it is in process no more"
+    assert frontier.put(known(A, later)) == [(A, OK)]
+    assert dict(frontier.status(A).known.info.metadata) == {}, "it was put without metadata"
 
 
 def test_a_known_url_may_be_due_at_once(frontier: Frontier) -> None:

@@ -1,9 +1,14 @@
 """Other crawls than the one that the service was given, and the rights of callers on them."""
 
 import asyncio
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -16,7 +21,7 @@ from recrawl.setup import migrate
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
 from worker.urlfrontier.client import FAIL, OK, SKIPPED, Frontier, discovered, known
-from worker.urlfrontier.conftest import Served
+from worker.urlfrontier.conftest import Command, Served
 
 A, B = "http://a.example/", "http://b.example/"
 
@@ -40,6 +45,39 @@ def test_each_crawl_has_a_database_of_its_own(frontier: Frontier) -> None:
     assert got == [("DEFAULT", A), ("DEFAULT", B), ("News", A)], "of all where none is named"
     assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value="News")).value == 1
     assert frontier.put(discovered(A, crawl="no/name")) == [(A, SKIPPED)]
+
+
+@pytest.mark.usefixtures("news")
+def test_the_log_shows_nothing_of_a_crawl_that_is_made_and_of_calls_at_the_end(url: str, tmp_path: Path) -> None:
+    """Alembic logged each version. A call that came during the end connected again, and could lease pages."""
+    command = Command(url, tmp_path / "log")
+    assert command.client.put(discovered(A, crawl="News")) == [(A, OK)]
+
+    def call_until_it_ends() -> None:
+        with suppress(grpc.RpcError):
+            while True:
+                command.client.urls()
+
+    with ThreadPoolExecutor() as pool:
+        calls = [pool.submit(call_until_it_ends) for _ in range(4)]
+        time.sleep(0.5)
+        command.process.send_signal(signal.SIGINT)
+        assert command.process.wait(60) == 0
+        for call in calls:
+            call.result(60)
+    assert command.log.read_text() == ""
+
+
+@pytest.mark.usefixtures("news")
+def test_the_database_may_be_named_outside_of_the_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The crawl News was in the database ~News, and lost after a restart."""
+    monkeypatch.setenv("PGDATABASE", str(make_url(url).database))
+    served = Served(make_url(url).set(database="").render_as_string(hide_password=False))
+    try:
+        assert served.client.put(discovered(A, crawl="News")) == [(A, OK)]
+        assert list(served.client.call("ListCrawls", pb.Local()).values) == ["DEFAULT", "News"]
+    finally:
+        served.stop()
 
 
 @pytest.mark.parametrize("name", ["unknown", "no/name"])
@@ -135,11 +173,13 @@ def test_a_crawl_of_another_version_is_left_alone_and_stops_no_other(
 def test_a_database_may_have_any_name(
     server: str, template: str, on_server: Callable[..., None], new_database: Callable[..., str]
 ) -> None:
-    name = f"{make_url(new_database()).database}.(x"
+    name = f"{make_url(new_database()).database}.(x".ljust(60, "_")
     on_server("create database {} template {} strategy file_copy", name, template)
     try:
         served = Served(make_url(server).set(database=name).render_as_string(hide_password=False))
-        assert list(served.client.call("ListCrawls", pb.Local()).values) == ["DEFAULT"]
+        put = [discovered(A), discovered(A, "1", crawl="DEFAULT"), discovered(A, "2", crawl="News")]
+        assert sorted(served.client.put(*put)) == [("1", SKIPPED), ("2", SKIPPED), (A, OK)]
+        assert list(served.client.call("ListCrawls", pb.Local()).values) == ["DEFAULT"], "NAME~News is too long"
         served.stop()
     finally:
         on_server("drop database {} with (force)", name)

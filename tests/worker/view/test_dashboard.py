@@ -9,7 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -110,6 +112,24 @@ def test_a_host_is_found_by_the_name_of_one_that_is_asked_as_it(dashboard: Dashb
     assert "set_host(&#x27;blogs.test&#x27;" in text
     assert "also known as" in text and "ann.blogs.test" in text
     assert "also known as" not in Answer(dashboard, "/find?q=blogs.test").text
+
+
+@pytest.mark.parametrize("asked", ["münchen.test", "http://münchen.test/", "münchen.test/"])
+def test_a_host_that_is_not_ascii_is_found(dashboard: Dashboard, crawl: Crawl, asked: str) -> None:
+    crawl.add("https://xn--mnchen-3ya.test/", "http://xn--mnchen-3ya.test/")
+    crawl.tick()
+    assert Answer(dashboard, f"/find?q={quote(asked)}").status == 200
+
+
+@pytest.mark.parametrize("gap", ["30 days", "1 ms"])
+def test_the_gaps_that_it_offers_are_valid(dashboard: Dashboard, crawl: Crawl, gap: str) -> None:
+    crawl.add("http://a.test/")
+    crawl.tick()
+    crawl.value("select set_host('a.test', gap => %s::interval)", gap)
+    offered = re.findall(r"SELECT (recrawl.set_host\(.*?\));", unescape(Answer(dashboard, "/find?q=a.test").text))
+    assert len(offered) >= 2
+    for call in offered:
+        crawl.value(f"select {call}")
 
 
 @pytest.mark.parametrize("asked", ["nowhere.test", "", "%00", "%FF%FE", "a%27%3B--"])

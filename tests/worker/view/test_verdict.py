@@ -207,6 +207,13 @@ def test_a_screen_is_of_80_columns_and_at_most_three_fixes(code: str) -> None:
         assert all(len(text) <= 80 for text in line)
 
 
+@pytest.mark.parametrize("height", [8, 24, 40])
+def test_the_full_screen_fills_the_terminal(height: int) -> None:
+    figures = replace(WORKING, late_hosts=WORKING.late_hosts * 50)
+    least = len(screens.top(WORKING, verdict(WORKING), "news", height=0))
+    assert len(screens.top(figures, verdict(figures), "news", height)) == max(height, least)
+
+
 def test_a_verdict_fits_whatever_else_holds() -> None:
     """Troubles come together: of each two, one is said, and nothing that contradicts it."""
     changes = {
@@ -388,7 +395,7 @@ def test_the_planted_troubles_are_those_that_doctor_knows_and_no_other() -> None
     assert list(PLANTED) == LISTED
 
 
-LISTED = [rule.code for rule in RULES if rule.well]
+LISTED = [rule.code for rule in RULES if rule.ok_line]
 
 
 @pytest.mark.parametrize("code", LISTED)
@@ -421,6 +428,12 @@ def test_a_job_that_runs_all_the_time_has_nothing_in_force() -> None:
     said = job_failing(Facts(replace(WORKING, runs=(*WORKING.runs, fails))))
     assert said and said.headline == "The job vitals failed."
     assert said.detail == "No space left on device. It has failed for 7 min. The worker tries it again and again."
+
+
+@pytest.mark.parametrize(("failures", "is_found"), [(2, True), (0, False)])
+def test_a_job_whose_last_run_was_stopped_fails_if_it_failed_before(failures: int, is_found: bool) -> None:
+    stopped = LastRun("opic", NOON - 7 * MINUTE, 0, False, "stopped", None, failures)
+    assert bool(job_failing(Facts(replace(WORKING, runs=(stopped,))))) == is_found
 
 
 # -- alerts --

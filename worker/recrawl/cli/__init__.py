@@ -91,6 +91,8 @@ def explained(error: Exception) -> str | None:
         return no_connection(error)
     if isinstance(error, psycopg.Error):
         message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
+        if isinstance(error, psycopg.errors.DependentObjectsStillExist):
+            hint = error.diag.message_detail or ""  # names the objects
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
             hint = "Perhaps this database was not migrated: run `recrawl migrate`."
         elif isinstance(error, psycopg.errors.InsufficientPrivilege):

@@ -8,7 +8,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example
-from recrawl.cli.database import database
+from recrawl.cli.database import same_version
 from recrawl.words import count, percent
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def compare(as_json: bool, png: str | None) -> None:
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.compare import compare, read_crawl
 
-    with database() as url:
+    with same_version() as url:
         crawl = read_crawl(url)
     if not crawl.pages:
         raise click.ClickException(NOBODY_TAKES_PART)

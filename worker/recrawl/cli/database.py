@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -62,6 +63,30 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
                 migrate.upgrade(url)
                 store.put_on_search_path(connection)
         yield url, restart
+
+
+@contextmanager
+def same_version() -> Iterator[str]:
+    """The URL of the database, for a command that runs or computes a job."""
+    from recrawl import store
+
+    with database() as url:
+        with store.connect(url, connect_timeout=CONNECT_TIMEOUT) as connection:
+            refuse_another_version(connection)
+        yield url
+
+
+def refuse_another_version(connection: "store.Connection") -> None:
+    """Upkeep and jobs of another version could damage the crawl."""
+    from recrawl import store
+    from recrawl.setup import project
+    from recrawl.view import figures
+    from recrawl.view.verdict import verdict
+
+    database = figures.compared(store.views.version(connection), project.versions())
+    if database != "same":
+        diagnosis = verdict(figures.Figures(figures.Now(datetime.now(UTC)), database=database))
+        raise click.ClickException(f"{diagnosis.headline} {diagnosis.detail} Run `{diagnosis.fixes[0].do}`")
 
 
 def given_url() -> str | None:

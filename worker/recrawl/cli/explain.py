@@ -11,7 +11,7 @@ from recrawl.cli.common import example
 from recrawl.cli.database import connected
 
 WIDTH = 80  # columns
-NO_PAGE = 4  # the exit code if there is no such page
+UNKNOWN = 4  # the exit code if the crawl has no such page or host
 INDENT = len("changes") + 2  # the longest topic
 
 
@@ -19,7 +19,7 @@ INDENT = len("changes") + 2  # the longest topic
     epilog=example(
         "recrawl explain https://example.com/news",
         "recrawl explain example.com",
-        notes="The exit code is 4 if there is no such page.",
+        notes="The exit code is 4 if the crawl has no such page or host.",
     )
 )
 @click.argument("what", metavar="URL|ID|HOST")
@@ -37,16 +37,17 @@ def explain(what: str, as_json: bool) -> None:
     a command.
     """
     from recrawl import store
+    from recrawl.intake.urls import as_stored
 
     with connected() as connection:
-        rows = store.calls.explain_page(connection, what)
+        rows = store.calls.explain_page(connection, as_stored(what))
     for row in rows:
         if as_json:
             click.echo(json.dumps(row))
         else:
             tell(row)
-    if rows[0]["topic"] != "page":
-        raise click.exceptions.Exit(NO_PAGE)
+    if rows[0]["topic"] != "page" and rows[0]["code"] != "is_host":
+        raise click.exceptions.Exit(UNKNOWN)
 
 
 def tell(row: dict[str, Any]) -> None:

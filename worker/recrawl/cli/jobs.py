@@ -6,7 +6,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example, mistyped
-from recrawl.cli.database import database
+from recrawl.cli.database import same_version
 from recrawl.jobs.registry import JOBS
 from recrawl.words import count, things
 
@@ -25,7 +25,7 @@ def run_command(job: str) -> None:
     from recrawl.cli.progress import steps
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run is ended
-    with database() as url, steps() as tell:
+    with same_version() as url, steps() as tell:
         message = JOBS[job].load()(url).run(tell)
     click.echo(message)
 
@@ -56,7 +56,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     from recrawl.jobs.plan import Plan
     from recrawl.model.allocation.objectives import objective_named
 
-    with database() as url:
+    with same_version() as url:
         plan = Plan(url)
         if not plan.crawl.pages:
             raise click.ClickException(NOBODY_TAKES_PART)
@@ -94,7 +94,7 @@ def audit_command() -> None:
     from recrawl import store
     from recrawl.jobs.audit import audit
 
-    with database() as url:
+    with same_version() as url:
         lines = audit(url)
         with store.connect(url) as connection:
             is_kept = store.views.shown_settings(connection)["keep_log"] is not None
@@ -109,10 +109,15 @@ def audit_command() -> None:
 
 
 def multiple_of(present: float, text: str) -> float:
+    is_multiple = text.strip().endswith("x")
+    if is_multiple and not present:
+        raise ValueError("the present budget is 0 fetches a day, so --budget must name numbers, for example 1000,10000")
     try:
-        budget = float(text.strip().removesuffix("x")) * (present if text.strip().endswith("x") else 1)
+        budget = float(text.strip().removesuffix("x")) * (present if is_multiple else 1)
     except ValueError:
         budget = -1.0
-    if not 0 < budget < float("inf"):
-        raise ValueError(f"--budget must be numbers of fetches a day, or multiples like 2x, got {text.strip()!r}")
+    if not 1e-6 <= budget <= 1e12:  # as the setting
+        raise ValueError(
+            f"--budget must be numbers of fetches a day from 1e-6 to 1e12, or multiples like 2x, got {text.strip()!r}"
+        )
     return budget

@@ -8,17 +8,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from recrawl.cli.common import Address, address, example
-from recrawl.cli.database import database, given_url, lasting_database, without_password
+from recrawl.cli.database import (
+    database,
+    given_url,
+    lasting_database,
+    refuse_another_version,
+    without_password,
+)
 from recrawl.words import in_url
-
-if TYPE_CHECKING:
-    from recrawl import store
 
 NEXT = """Next, in another terminal:
   recrawl add https://example.com/
@@ -152,19 +153,6 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None) -> None
     click.echo(
         "The worker stopped." if given_url() else "The worker stopped. PostgreSQL stops unless other commands use it."
     )
-
-
-def refuse_another_version(connection: "store.Connection") -> None:
-    """Upkeep and jobs of another version could damage the crawl."""
-    from recrawl import store
-    from recrawl.setup import project
-    from recrawl.view import figures
-    from recrawl.view.verdict import verdict
-
-    database = figures.compared(store.views.version(connection), project.versions())
-    if database != "same":
-        said = verdict(figures.Figures(figures.Now(datetime.now(UTC)), database=database))
-        raise click.ClickException(f"{said.headline} {said.detail} Run `{said.fixes[0].do}`")
 
 
 @contextmanager

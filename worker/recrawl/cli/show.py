@@ -89,7 +89,7 @@ def curve(points: "Sequence[Point]", present: float, objective: str, is_share: b
     rows = [
         {
             "budget, fetches a day": count(point.budget),
-            "of the present": f"{count(point.budget / present)} x",
+            "of the present": f"{count(point.budget / present)} x" if present else None,
             "revisits a day": count(point.for_revisits),
             "new pages a day": count(point.for_new),
             "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,

@@ -37,14 +37,14 @@ def status(as_json: bool) -> None:
 
     with connected() as connection:
         found = figures.read(connection)
-    said = verdict(found)
+    diagnosis = verdict(found)
     if as_json:
         from dataclasses import asdict
 
-        click.echo(json.dumps({"verdict": asdict(said), "figures": asdict(found)}, default=show.iso))
+        click.echo(json.dumps({"verdict": asdict(diagnosis), "figures": asdict(found)}, default=show.iso))
     else:
-        tell(screens.status(found, said))
-    sys.exit(TROUBLE if said.level == "trouble" else 0)
+        tell(screens.status(found, diagnosis))
+    sys.exit(TROUBLE if diagnosis.level == "trouble" else 0)
 
 
 @click.command(

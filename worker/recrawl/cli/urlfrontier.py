@@ -55,8 +55,8 @@ async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
     from recrawl.urlfrontier.crawls import Crawls
     from recrawl.urlfrontier.service import serve
 
-    # Not earlier: Alembic would write log lines.
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it writes lines when the database of a crawl is made
     crawls = Crawls(url, migrate.upgrade)
     try:
         await crawls.open()
@@ -72,5 +72,6 @@ async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
 
     server = await serve(crawls, host, port, client_sets_dates, ready)
     await stop.wait()
-    await crawls.close()
+    await crawls.close_puts()  # their streams would wait for answers
     await server.stop(GRACE)
+    await crawls.close()

@@ -1,4 +1,4 @@
-"""Calls next_pages so often that each slot finds a free visit."""
+"""Calls next_pages so often that a page is in hand for each slot that a visit can use."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,8 @@ MOST_AT_ONCE = 1000  # pages of a call
 # their first slots at the same moment, and the next slots one gap later. A crawl whose hosts are all in step sends
 # hundreds of requests at once and none in between. With 60 hosts and a gap of 0.2 s, Scrapy reaches 85 % of what the
 # gaps allow, compared with 65 % in step.
-FEW = 16  # pages of a call; more only if more visits end in a third of ASK_EVERY
-SPREAD = 0.02  # seconds
+FEW = 16  # pages of a call; more only if more visits than that end within a third of ASK_EVERY
+SPREAD = 0.02  # seconds: a random part is added to each notice, so that the slots of two calls do not coincide
 
 
 class Asker:
@@ -106,7 +106,8 @@ class Asker:
             if self._robots_cache:
                 await self._robots_cache.look_up([page.url for page in pages])
         finally:
-            self._runner.do(self._in_hand.start_waiting(pages, time.monotonic()))
+            self._in_hand.start_waiting(pages, time.monotonic())
+            self._runner.catch_up()
 
     def _kind_of(self, meta: Any) -> Kind:
         return "sitemap" if self._options["sitemaps"] and isinstance(meta, dict) and "sitemap" in meta else "page"

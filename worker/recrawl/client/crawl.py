@@ -94,7 +94,8 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Visits end. Their pages are reported or given back: no page stays leased."""
+        """Ends the visits, and reports or gives back their pages. If the database is away, their leases run out
+        instead."""
         self.stop()
         try:
             if kind is not None:
@@ -126,7 +127,8 @@ class Client:
 
         await asyncio.wait([self._asks], timeout=max(1.0, left()))  # an answer of next_pages may be on its way
         await self._runner.end_visits(left())
-        await self._runner.end_tasks("own request", left())
+        # A sitemap that a visit has just reported is in the hands of such a task, which must get to see it.
+        await self._runner.end_tasks("own request", max(0.1, left()))
         with contextlib.suppress(GaveUp, TimeoutError):
             await asyncio.wait_for(self._sender.send(), max(1.0, left()))
 
@@ -175,9 +177,9 @@ class Client:
         self._sender.add(url, meta)
 
     def extra_request(self, url: str, meta: object = None) -> "asyncio.Future[None]":
-        """Asks for a slot for a request that is no page. The request is yielded like a page, unless robots.txt forbids
-        it or its host gives no slot. It is kept only in memory. The future is done when the request was reported or
-        will not be made."""
+        """Asks for a slot for a request that is no page. The request is yielded like a page. It is dropped if
+        robots.txt forbids it, if its host cannot exist or gives no slot, or after stop(). It is kept only in memory.
+        The future is done when the request was reported or dropped."""
         return self._own_requests.extra_request(url, meta)
 
     @property

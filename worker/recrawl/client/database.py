@@ -54,8 +54,9 @@ REPLACED = (
     psycopg.errors.UndefinedTable,
     psycopg.errors.InternalError_,
 )
-MOST_REPLACED = 5  # more failures in a row have another reason
-MOST_CUT = 5  # a call that was cut short this number of times in a row is too long
+MOST_REPLACED = 5  # more failures of one call have another reason
+PATIENCE = 2.0  # seconds
+MOST_CUT = 5  # a call that was cut short this number of times is too long
 LOOKS_AHEAD = (60, 10, 1)  # seconds ahead in which to look for a slot; the setting max_ahead may refuse the longer ones
 LONGEST_REPORT = 8_000_000  # characters of a call
 FUNCTIONS = {
@@ -107,7 +108,7 @@ def with_timeouts(dsn: str, **options: str) -> str:
 
 
 def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
-    """The settings that a new connection must change. Most need no change."""
+    """The settings in which a new connection differs from STYLES. Usually it differs in none."""
     present = {name: info.parameter_status(name) for name in STYLES}
     return [(name, style) for name, style in STYLES.items() if not (present[name] or style).startswith(style)]
 
@@ -186,9 +187,11 @@ class Database:
     async def call(self, query: LiteralString, arguments: Arguments = (), most_cut: int = MOST_CUT) -> list[Any]:
         """The rows of a query. It is made again until it succeeds, over a new connection if the old one broke.
 
-        It fails with TooLong if it was cut short `most_cut` times, and with GaveUp after the time `give_up_at`.
+        It fails with TooLong if it was cut short `most_cut` times, and with GaveUp after the time `give_up_at`. But if
+        another session is in its way, it is made again for PATIENCE at least.
         """
         pause, cut, replaced = 0.1, 0, 0
+        began = time.monotonic()
         async with self._lock:
             while True:
                 is_new = not self._connection or self._connection.closed
@@ -204,15 +207,17 @@ class Database:
                     cut += isinstance(error, psycopg.errors.QueryCanceled)
                     if cut >= most_cut:
                         raise TooLong(f"a call takes longer than this login is given: {one_line(error)}") from None
-                    what = "a call is made again"
-                    if not isinstance(error, (*IN_THE_WAY, *REPLACED)):
+                    what, give_up_at = "a call is made again", self.give_up_at
+                    if isinstance(error, (*IN_THE_WAY, *REPLACED)):
+                        give_up_at = None if give_up_at is None else max(give_up_at, began + PATIENCE)
+                    else:
                         what = "the database is away"
                         await self.close()
                         # An old connection may have broken long ago. A new one shows whether the database is away.
                         if not is_new:
                             log.warning("the connection is lost: %s", one_line(error))
                             continue
-                    if self.give_up_at is not None and time.monotonic() + pause > self.give_up_at:
+                    if give_up_at is not None and time.monotonic() + pause > give_up_at:
                         raise GaveUp from None
                     log.warning("%s: %s", what, no_connection(error))
                 await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""The pages that a client has in hand. `InHand` makes every transition of a page, and returns what must be done next.
+"""The pages that a client has in hand. `InHand` makes every transition of a page. `to_do` says what must be done next.
 
      next_pages
          │ start_waiting
@@ -16,7 +16,7 @@
      in line, or RUNNING:
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
-It calls no database, starts no task and waits for nothing: the runner (runner.py) does what it returns. A page ends
+It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
 once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: RUNNING goes to OVER.
@@ -53,6 +53,7 @@ class PageState(IntEnum):
 
 
 WAITING, READY, BEHIND_ROBOTS, RUNNING, UNSENT, OVER = PageState
+ROBOTS_FAILED: Result = {"robots_failed": True}  # ends a request of the client: the rules of its site cannot be known
 IN_LINE = (WAITING, READY, BEHIND_ROBOTS)  # its slot is not used yet
 AFTER = {
     WAITING: {READY, UNSENT, OVER},
@@ -78,14 +79,11 @@ class CancelVisit(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """To do: give an answer that the client reads itself to the part that waits for it. None = there was no request."""
+    """To do: hand this answer to the part of the client that waits for it. Without a request there is no `result`."""
 
     page: Page
     result: Result | None
     body: bytes | str | None
-
-
-Effects = list[TellOutcome | CancelVisit | Answered]
 
 
 @dataclass
@@ -106,6 +104,7 @@ class InHand:
         self, clock: Clock, preparation: Preparation, concurrency: int, access_to: Callable[[str], Access]
     ) -> None:
         """`access_to` says whether robots.txt allows a URL."""
+        self.to_do: deque[TellOutcome | CancelVisit | Answered] = deque()  # the runner empties it after transitions
         self.counts: Counter[str] = Counter()  # of outcomes, requests and the like
         self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
         self.answer_time = 0.3  # seconds from calling next_pages to having its pages; the first call takes longer
@@ -123,8 +122,11 @@ class InHand:
         self._due: list[tuple[float, int, Page]] = []  # WAITING pages, in a heap, by the time when each becomes READY
         self._tickets = count()
         self._ready: deque[Page] = deque()
+        self._ready_extras: deque[Page] = deque()
         self._robots_requests: dict[str, RobotsRequest] = {}  # by site
-        self._visits: set[Page] = set()  # each takes one of the places, whose number is `concurrency`
+        self._visits: set[Page] = set()  # each takes a place, see _line_with_a_place()
+        # The visits that take a place for extra requests: extra requests, and the robots.txt that one needs first.
+        self._extra_visits: set[Page] = set()
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the runner
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
         self._settling = threading.Lock()
@@ -149,12 +151,21 @@ class InHand:
 
     @property
     def notice(self) -> float:
-        """How many seconds from now a slot must begin, so that a visit can be ready for it."""
+        """The least number of seconds from now to a slot, so that a visit can be ready for it."""
         return self.answer_time + self._preparation.lead_time
 
     @property
     def can_yield(self) -> bool:
-        return bool(self._ready) and len(self._visits) < self._concurrency
+        return bool(self._line_with_a_place())
+
+    def _line_with_a_place(self) -> deque[Page] | None:
+        """The ready pages whose turn it is. There are `concurrency` places, and as many again for extra requests,
+        because a visit that waits for its extra request keeps its own place. None: no ready page has a place."""
+        if self._ready_extras and len(self._extra_visits) < self._concurrency:
+            return self._ready_extras
+        if self._ready and len(self._visits) - len(self._extra_visits) < self._concurrency:
+            return self._ready
+        return None
 
     @property
     def next_due(self) -> float | None:
@@ -166,8 +177,9 @@ class InHand:
         preparing = self._visits if self._preparation.lead_time else ()
         return list({page.lease_id for page in (*self._in_line(), *preparing) if not is_request(page)})
 
-    def leases_ending_by(self, moment: float) -> list[int]:
-        return [lease_id for lease_id, lease in self._leases.items() if lease.until < moment]
+    def leases_ending_by(self, moment: float) -> dict[int, float]:
+        """The monotonic time at which each of these leases ends."""
+        return {lease_id: lease.until for lease_id, lease in self._leases.items() if lease.until < moment}
 
     # ---- a page comes, and waits for its slot
 
@@ -179,22 +191,20 @@ class InHand:
             self._enter(page, WAITING)
         self.counts["handed_out"] += len(pages)
 
-    def start_waiting(self, pages: list[Page], now: float) -> Effects:
-        effects: Effects = []
+    def start_waiting(self, pages: list[Page], now: float) -> None:
         for page in pages:
             if self.is_closed:
-                effects += self._give_back(page, "released")
+                self._give_back(page, "released")
             elif not is_request(page) and self._access_to(page.url) is Access.DENIED:
-                effects += self._deny(page)
+                self._deny(page)
             else:
                 self._wait_for_slot(page, now)
-        return effects
 
-    def add(self, request: Page, now: float) -> Effects:
+    def add(self, request: Page, now: float) -> None:
         """A request of the client, with a slot of its own."""
         self._enter(request, WAITING)
         self.counts["robots"] += request.kind == "robots"
-        return self.start_waiting([request], now)
+        self.start_waiting([request], now)
 
     def due(self, now: float) -> None:
         """Pages whose slot is near become READY."""
@@ -203,11 +213,12 @@ class InHand:
             if self.state(page) is WAITING:
                 self._make_ready(page)
 
-    def next(self, now: float) -> tuple[Page | None, Effects]:
-        """The page or robots.txt to request now. Pages that have become impossible are given back."""
-        effects: Effects = []
-        while self.can_yield:
-            page = self._ready.popleft()
+    def next(self, now: float) -> Page | None:
+        """The page or robots.txt to request now. Gives back pages that are too late, ends pages that robots.txt
+        denies."""
+        while line := self._line_with_a_place():
+            takes_extra_place = line is self._ready_extras
+            page = line.popleft()
             if self.state(page) is not READY:
                 continue  # it was given back
             first, last = self._window(page, now)
@@ -215,21 +226,21 @@ class InHand:
                 self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
-                effects += self._give_back(page, "missed")
+                self._give_back(page, "missed")
             elif now > last - self._preparation.least_time:
-                effects += self._give_back(page, "unready")
+                self._give_back(page, "unready")
             else:
                 access = Access.ALLOWED if page.kind == "robots" else self._access_to(page.url)
                 if access is Access.DENIED:
-                    effects += self._deny(page)
+                    self._deny(page)
                 elif access is Access.ALLOWED:
-                    return self._run(page, now), effects
+                    return self._run(page, now, takes_extra_place)
                 elif robots := self._robots_requests.get(site_of(page.url)):
                     self._move(page, BEHIND_ROBOTS)
                     robots.waiting.append(page)
                 else:
-                    return self._run(self._ask_robots(page), now), effects
-        return None, effects
+                    return self._run(self._ask_robots(page), now, takes_extra_place)
+        return None
 
     def _wait_for_slot(self, page: Page, now: float) -> None:
         first, _ = self._window(page, now)
@@ -237,7 +248,7 @@ class InHand:
 
     def _make_ready(self, page: Page) -> None:
         self._move(page, READY)
-        self._ready.append(page)
+        (self._ready_extras if page.kind == "extra" else self._ready).append(page)
 
     # ---- robots.txt
 
@@ -249,32 +260,34 @@ class InHand:
         self.counts["robots"] += 1
         return request
 
-    def robots_came(self, first: Page, failed: Result | None = None) -> Effects:
-        """The rules of a site are known now, or its robots.txt was not requested. `failed` is the result of its pages
-        if their rules cannot be known. `first` is the first request for the robots.txt. Redirects may have led to
-        another site, but the rules belong to the site of `first`."""
+    def robots_came(self, first: Page, failed: Result | None = None) -> None:
+        """The rules of a site are known now, or its robots.txt was not requested. `first` is the first request for the
+        robots.txt. Redirects may have led to another site, but the rules belong to the site of `first`. If the rules
+        cannot be known, `failed` is the result of the page that gave its slot. In both cases the pages behind it become
+        ready. If the rules are still unknown, the next page asks for them again."""
         robots = self._robots_requests.pop(site_of(first.url))
         for page in robots.waiting:
             if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
         page = robots.slot_of
         if not self.try_settle(page, slot_used=True):
-            return []
-        if failed:
+            return
+        if failed and not is_request(page):
             page.began = first.began
-        return self._finish(page, failed)
+        self._finish(page, ROBOTS_FAILED if failed and is_request(page) else failed)
 
-    def _deny(self, page: Page) -> Effects:
-        if not self.try_settle(page):
-            return []  # it was lost
-        self.counts["denied"] += 1
-        return self._finish(page, {"robots_denied": True})
+    def _deny(self, page: Page) -> None:
+        if self.try_settle(page):  # otherwise it was lost
+            self.counts["denied"] += 1
+            self._finish(page, {"robots_denied": True})
 
     # ---- a visit, from its begin to its end
 
-    def _run(self, page: Page, now: float) -> Page:
+    def _run(self, page: Page, now: float, takes_extra_place: bool) -> Page:
         self._move(page, RUNNING)
         self._visits.add(page)
+        if takes_extra_place:
+            self._extra_visits.add(page)
         page.began = now
         if not self._preparation.lead_time:
             self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
@@ -285,12 +298,10 @@ class InHand:
         """Its visit is a task: its place is free when the task has ended."""
         self._spawned.add(page)
 
-    def too_late(self, page: Page, now: float, outcome: str) -> Effects:
+    def give_back_if_late(self, page: Page, now: float, outcome: str) -> None:
         """Gives a running page back, if its slot has passed before its request began."""
-        if now <= self._window(page, now)[1] or not self.try_settle(page):
-            return []
-        self.counts["requests"] -= 1
-        return self._finish(page, outcome=outcome)
+        if now > self._window(page, now)[1]:
+            self._take_back(page, outcome)
 
     def prepared(self, page: Page, now: float) -> None:
         """A visit is ready for its request. If visits need more time than before, pages come earlier from now on."""
@@ -301,19 +312,25 @@ class InHand:
             for _, _, page in waiting:
                 self._wait_for_slot(page, now)
 
-    def begins(self, page: Page, now: float) -> tuple[float, Effects]:
+    def try_begin(self, page: Page, now: float) -> float:
         """How many seconds its request must wait for its slot. At 0 it may begin, if the page was not given back."""
-        if page in self._blocked and self.try_settle(page):
-            self.counts["requests"] -= 1
-            return 0.0, self._finish(page, outcome="blocked")
         first, _ = self._window(page, now)
-        if now < first:
-            return first - now, []
-        effects = self.too_late(page, now, "unready")
+        if page in self._blocked:
+            self._take_back(page, "blocked")
+        elif now < first:
+            return first - now
+        else:
+            self.give_back_if_late(page, now, "unready")
         if not page.is_settled:
             page.began = now
             self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
-        return 0.0, effects
+        return 0.0
+
+    def _take_back(self, page: Page, outcome: str) -> None:
+        """Gives back a page that was yielded, and whose request did not begin."""
+        if self.try_settle(page):
+            self.counts["requests"] -= 1
+            self._finish(page, outcome=outcome)
 
     def try_settle(self, page: Page, slot_used: bool = False) -> bool:
         """Whether the caller ends the page: True for the first caller, from any thread."""
@@ -323,25 +340,26 @@ class InHand:
             page.is_settled, page.slot_used = True, slot_used
             return True
 
-    def ended(self, page: Page, result: Result | None, body: bytes | str | None = None) -> Effects:
+    def ended(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
         """The caller has ended the page, with a result to report, or with None to give the page back."""
         self.counts["declined"] += result is not None and "declined" in result
-        return self._finish(page, result, body=body)
+        self._finish(page, result, body=body)
 
-    def visit_over(self, page: Page) -> Effects:
+    def visit_over(self, page: Page) -> None:
         """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
         self._spawned.discard(page)
-        effects = self._finish(page) if self.try_settle(page, slot_used=True) else []
+        if self.try_settle(page, slot_used=True):
+            self._finish(page)
         self._free(page)
-        return effects
 
-    def abandon(self) -> Effects:
+    def abandon(self) -> None:
         """For the time when no visit runs any more. Gives back the pages that were yielded and not settled."""
-        return [effect for page in list(self._visits) for effect in self.visit_over(page)]
+        for page in list(self._visits):
+            self.visit_over(page)
 
     # ---- pages are given back, or lost
 
-    def give_back(self, outcome: str, hosts: Collection[str] = (), pages: Collection[tuple[int, int]] = ()) -> Effects:
+    def give_back(self, outcome: str, hosts: Collection[str] = (), pages: Collection[tuple[int, int]] = ()) -> None:
         """Pages of these hosts, or with these leases and page_ids: their slots must not be used. A visit that still
         prepares the request of a blocked page learns it from begins()."""
 
@@ -350,32 +368,32 @@ class InHand:
 
         if outcome == "blocked":
             self._blocked |= set(filter(stops, self._visits))
-        return self._give_all_back(list(filter(stops, self._in_line())), outcome)
+        self._give_all_back(filter(stops, self._in_line()), outcome)
 
-    def drop_late(self, now: float) -> Effects:
+    def drop_late(self, now: float) -> None:
         """Pages whose slot has passed while no visit was free, or while their robots.txt did not come."""
         late = [p for p in self._in_line() if self.state(p) is not WAITING and now > self._window(p, now)[1]]
-        return self._give_all_back(late, "missed")
+        self._give_all_back(late, "missed")
 
-    def close(self) -> Effects:
+    def close(self) -> None:
         """No page is yielded any more. Visits go on."""
         self.is_closed = True
-        return self._give_all_back(self._in_line(), "released")
+        self._give_all_back(self._in_line(), "released")
 
-    def extended(self, lease_id: int, until: datetime | None) -> Effects:
+    def extended(self, lease_id: int, until: datetime | None) -> None:
         """The lease has a new end. None: it has ended, and other crawlers may have its pages. Pages that are settled
         are still reported. The others are lost, and their visits are cancelled."""
         if not (lease := self._leases.get(lease_id)):
-            return []
+            return
         if until is not None:
             lease.until = self._clock.to_monotonic(until)
-            return []
+            return
         lease.until = math.inf
-        effects: Effects = []
         for page in list(lease.pages.values()):
             if self.try_settle(page):
-                effects += [*self._leave(page, OVER), *self._leave_lease(page, "expired"), CancelVisit(page)]
-        return effects
+                self._leave(page, OVER)
+                self._leave_lease(page, "expired")
+                self.to_do.append(CancelVisit(page))
 
     # ---- the database learns what became of pages
 
@@ -383,17 +401,17 @@ class InHand:
         """The first results, as report takes them."""
         return [self._element(page, result) for page, result in islice(self.results, most)]
 
-    def reported(self, answers: list[Reported]) -> Effects:
+    def reported(self, answers: list[Reported]) -> None:
         """The answers to the first results."""
-        effects: Effects = []
         blocked = set()
         for answer in answers:
             page, _ = self.results.popleft()
             self._move(page, OVER)
-            effects += self._leave_lease(page, answer.code, answer.detail)
+            self._leave_lease(page, answer.code, answer.detail)
             if answer.is_blocked:
                 blocked.add(page.host)
-        return effects + (self.give_back("blocked", blocked) if blocked else [])
+        if blocked:
+            self.give_back("blocked", blocked)
 
     def released(self, lease_id: int, slot_used: bool, number: int) -> None:
         """The database has taken back the first pages of this part of `releases`."""
@@ -436,43 +454,45 @@ class InHand:
         else:
             self._enter(page, to)
 
-    def _give_all_back(self, pages: Iterable[Page], outcome: str) -> Effects:
-        return [effect for page in pages for effect in self._give_back(page, outcome)]
+    def _give_all_back(self, pages: Iterable[Page], outcome: str) -> None:
+        for page in pages:
+            self._give_back(page, outcome)
 
-    def _give_back(self, page: Page, outcome: str) -> Effects:
-        return self._finish(page, outcome=outcome) if self.try_settle(page) else []
+    def _give_back(self, page: Page, outcome: str) -> None:
+        if self.try_settle(page):
+            self._finish(page, outcome=outcome)
 
     def _finish(
         self, page: Page, result: Result | None = None, body: bytes | str | None = None, outcome: str = "released"
-    ) -> Effects:
+    ) -> None:
         """A settled page ends with a result. Without one it is given back, with that outcome."""
+        self._leave(page, OVER if is_request(page) else UNSENT, result, body)
         if is_request(page):
-            return self._leave(page, OVER, result, body)
-        effects = self._leave(page, UNSENT, result, body)
+            return
         if result is not None:
             self.results.append((page, result))
-            return effects
-        self.releases[page.lease_id, page.slot_used].append(page)
-        return effects + self._leave_lease(page, outcome)
+        else:
+            self.releases[page.lease_id, page.slot_used].append(page)
+            self._leave_lease(page, outcome)
 
-    def _leave(
-        self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None
-    ) -> Effects:
+    def _leave(self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None) -> None:
         self._move(page, to)
         self._free(page)
-        return [] if page.kind == "page" else [Answered(page, result, body)]
+        if page.kind != "page":
+            self.to_do.append(Answered(page, result, body))
 
     def _free(self, page: Page) -> None:
         """Its place is free, unless its task runs on."""
         self._blocked.discard(page)
         if page in self._visits and page not in self._spawned:
             self._visits.discard(page)
+            self._extra_visits.discard(page)
             self.visits_ended += 1
 
-    def _leave_lease(self, page: Page, outcome: str, detail: str | None = None) -> Effects:
+    def _leave_lease(self, page: Page, outcome: str, detail: str | None = None) -> None:
         lease = self._leases[page.lease_id]
         del lease.pages[page.page_id]
         if not lease.pages:
             del self._leases[page.lease_id]
         self.counts[outcome] += 1
-        return [TellOutcome(page, outcome, detail)]
+        self.to_do.append(TellOutcome(page, outcome, detail))

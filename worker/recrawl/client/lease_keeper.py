@@ -9,6 +9,7 @@ from recrawl.client.missed_slots import MissedSlots
 from recrawl.client.runner import Runner
 
 EVERY = 0.25  # seconds; pages of a blocked host are given back within twice that time
+SHORTEST = 1.0  # seconds by which a lease can be extended
 
 
 @dataclass(eq=False)
@@ -23,16 +24,21 @@ class LeaseKeeper:
         """Pages whose slot has passed, and pages of blocked hosts."""
         while True:
             await asyncio.sleep(EVERY)
-            self.runner.do(self.runner.in_hand.drop_late(time.monotonic()))
+            self.runner.in_hand.drop_late(time.monotonic())
+            self.runner.catch_up()
             self.missed_slots.tell_sometimes()
             if leases := self.runner.in_hand.leases_before_requests():
                 blocked = await self.asking.blocked_pages(leases)
-                self.runner.do(self.runner.in_hand.give_back("blocked", pages=blocked))
+                self.runner.in_hand.give_back("blocked", pages=blocked)
+                self.runner.catch_up()
 
     async def extend_leases_for_ever(self) -> None:
         """This is a loop of its own, because extending a lease may have to wait for a report on that lease."""
         while True:
             await asyncio.sleep(EVERY)
-            for lease_id in self.runner.in_hand.leases_ending_by(time.monotonic() + self.lease / 2):
-                until = await self.database.extend_lease(lease_id, self.lease)
-                self.runner.do(self.runner.in_hand.extended(lease_id, until))
+            for lease_id, until in self.runner.in_hand.leases_ending_by(time.monotonic() + self.lease / 2).items():
+                # Only by what is missing: the setting longest_lease limits how late a lease may end.
+                missing = time.monotonic() + self.lease - until
+                ends_at = await self.database.extend_lease(lease_id, min(max(missing, SHORTEST), self.lease))
+                self.runner.in_hand.extended(lease_id, ends_at)
+                self.runner.catch_up()

@@ -41,8 +41,8 @@ class MissedSlots:
             )  # fmt: skip
         if since["missed"] >= max(FEWEST, SHARE * pages):
             log.warning(
-                "%s of %s pages missed their slots, because all visits were busy. Raise concurrency, which is %s, "
-                "or run the crawler on a faster machine",
+                "%s of %s pages missed their slots, because all visits were busy or robots.txt came too late. Raise "
+                "concurrency, which is %s, or run the crawler on a faster machine",
                 count(since["missed"]), count(pages), self._concurrency,
             )  # fmt: skip
 

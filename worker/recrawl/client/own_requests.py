@@ -16,7 +16,7 @@ import psycopg
 from recrawl.client import robots
 from recrawl.client.answers import Result
 from recrawl.client.database import Database, NoHost
-from recrawl.client.in_hand import Answered
+from recrawl.client.in_hand import ROBOTS_FAILED, Answered
 from recrawl.client.page import Kind, Page, request_row
 from recrawl.client.robots_cache import RobotsCache
 from recrawl.client.runner import Runner
@@ -28,6 +28,8 @@ log = logging.getLogger("recrawl.client")
 Answering = asyncio.Future[Answered]
 
 TRIES = 60  # for a slot of a host that gives none; about a second each
+# An answer of a server can cause these. They must not end the crawl.
+FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
 
 
 class OwnRequests:
@@ -63,11 +65,10 @@ class OwnRequests:
         self._runner.background(self._guarded(work), "own request")
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """An answer of a server must not end the crawl."""
         try:
             await work
-        except (psycopg.Error, ValueError, LookupError, OverflowError):
-            self._in_hand.counts["errands_failed"] += 1
+        except FAULTS:
+            self._in_hand.counts["own_requests_failed"] += 1
             log.exception("a request of the client failed")
 
     async def _learn_robots(self, robots_cache: RobotsCache, first: Page, answer: Answering) -> None:
@@ -76,7 +77,7 @@ class OwnRequests:
         1. Wait for the answer, and follow its redirects.
         2. Give back the pages of the host: their slots were given by the gap that it had without these rules.
         3. Store the rules in the database. It refuses an answer that says nothing, such as 503, if there are no old
-           rules. Then the page that waits for the rules has failed.
+           rules. Then the page that gave its slot to the request has failed.
         4. Read the rules that count now: another process may have stored newer ones. Add the sitemaps.
         5. Let the pages go on that wait for the rules.
         """
@@ -85,7 +86,8 @@ class OwnRequests:
             if (fetched := await self._fetch_robots(answer)) is None:
                 return
             found, result = fetched
-            self._runner.do(self._in_hand.give_back("released", hosts={first.host}))
+            self._in_hand.give_back("released", hosts={first.host})
+            self._runner.catch_up()
             await self._sender.send()
             rules = await robots_cache.rules_of(found.text)
             wait = result.get("retry_after")
@@ -97,7 +99,8 @@ class OwnRequests:
             else:
                 failed = {"status": found.status}
         finally:
-            self._runner.do(self._in_hand.robots_came(first, failed))
+            self._in_hand.robots_came(first, failed)
+            self._runner.catch_up()
 
     async def _fetch_robots(self, answer: Answering) -> tuple[robots.Answer, Result] | None:
         """The answer after all redirects, and the last result. None: there was no request."""
@@ -134,7 +137,7 @@ class OwnRequests:
         return is_over
 
     async def _request_extra(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
-        """Takes slots until the URL was requested. The requests of one host wait for each other."""
+        """Takes slots until the URL was requested. The extra requests of one host wait for each other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
                 if self._robots_cache:
@@ -143,7 +146,10 @@ class OwnRequests:
                     if self._in_hand.is_closed:
                         break
                     if answer := await self._with_slot(url, "extra", meta):
-                        if (await answer).result is not None:
+                        result = (await answer).result
+                        if result == ROBOTS_FAILED:
+                            break
+                        if result is not None:
                             return
                     else:
                         await asyncio.sleep(1)
@@ -156,6 +162,19 @@ class OwnRequests:
         self._in_hand.counts["extra_dropped"] += 1
 
     async def _read_sitemap(self, page: Page, answer: Answering) -> None:
+        """Reports the sitemap when its URLs are stored. If it were reported first and the process were killed, its next
+        answer could be 304, and the missing URLs would never come."""
         _, result, body = await answer
-        if result and body and 200 <= result.get("status", 0) < 300:
-            self._in_hand.counts["from_sitemaps"] += await take_sitemap(self._database, page.meta, body)
+        if result is None:
+            return
+        try:
+            if body and 200 <= result.get("status", 0) < 300:
+                self._in_hand.counts["from_sitemaps"] += await take_sitemap(self._database, page.meta, body)
+        except FAULTS:
+            self._runner.end(page, result)
+            raise
+        except BaseException:
+            page.slot_used = True
+            self._runner.end(page, None)
+            raise
+        self._runner.end(page, result)

@@ -9,8 +9,8 @@ from recrawl.client import robots
 from recrawl.client.answers import Headers, Result, request_headers, result_of
 
 Kind = Literal["page", "robots", "sitemap", "extra"]
-# Ends a page: with the result to report, or None = give it back; with the body, if the client reads it; and with
-# whether a request used the slot of a page that is given back. False: the page had ended before.
+# Ends a page. Returns False if it had ended before. Arguments: the page, the result (None = give the page back), the
+# body (if the client reads it), and whether a request used the slot of a page that is given back.
 End = Callable[["Page", Result | None, bytes | str | None, bool], bool]
 
 
@@ -42,7 +42,7 @@ class Page:
         self.meta: Any = row.meta
         self.kind: Kind = kind
         self.request_headers = request_headers(user_agent, self.etag, self.last_modified)
-        self.is_settled = False  # it was reported, released or declined
+        self.is_settled = False  # it has ended: reported, released, declined, lost, denied, or missed its slot
         self.slot_used = False  # it was released, but a request used its slot
         self.began = 0.0  # the monotonic time when it was yielded or its request began; 0 = not yet
         self._end = end
@@ -66,7 +66,7 @@ class Page:
         `body` is the decoded content. `text` is the content without markup, for a sketch. `links` may be relative.
         A link that is None is left out. `due` is the time of the next fetch, if you plan the fetches of this page
         yourself. Every other key of the SQL function report is an argument too. You may call this from any thread. It
-        returns False and does nothing if the page was reported, released or declined before.
+        returns False and does nothing if the page has ended before.
         """
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
         if due is not None:

@@ -11,7 +11,7 @@ SHARE = 0.95  # of the remembered visits are ready when their slots begin
 
 class Preparation:
     def __init__(self, expected: float, longest: float) -> None:
-        """`expected` counts until visits were measured. No page is yielded earlier than `longest` before its slot."""
+        """`expected` counts as the first measured visit. No page is yielded earlier than `longest` before its slot."""
         self.longest = longest
         self.seconds = self._median = expected  # nearly all visits need at most `seconds`, and half of them `_median`
         self._took = deque([expected], maxlen=REMEMBERED)

@@ -1,12 +1,13 @@
 """robots.txt: its address, the meaning of an answer, and the URLs that it allows (RFC 9309)."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
 
 from protego import Protego
 
-from recrawl.client.answers import REDIRECTS, Result, clean
+from recrawl.client.answers import REDIRECTS, Result, storable
 
 LONGEST = 500 * 1024  # bytes; the rest is ignored
 MOST_REDIRECTS = 5
@@ -30,12 +31,19 @@ class Access(Enum):
     UNKNOWN = 3
 
 
+def product_token(user_agent: str) -> str:
+    """The name of the crawler, which the groups of a robots.txt use. Browsers and crawlers that pretend to be one begin
+    with Mozilla: then the name follows in «(compatible; …»."""
+    found = re.match(r"(?:Mozilla/\S+ \(compatible; *)?([^\s/;()]+)", user_agent)
+    return found[1] if found else user_agent
+
+
 class Rules:
     """The rules of a site for this crawler."""
 
     def __init__(self, text: str | None, user_agent: str) -> None:
         self._parsed = Protego.parse(text) if text else None
-        self._agent = user_agent
+        self._agent = product_token(user_agent)
         self.size = len(text or "")  # characters
 
     def allow(self, url: str) -> bool:
@@ -71,5 +79,5 @@ def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answe
         return Answer(status, redirect_to=result["redirect_to"])
     if 200 <= status < 300:
         text = body if isinstance(body, str) else (body or b"")[:LONGEST].decode("utf-8", "replace")
-        return Answer(status, text=clean(text.removeprefix("\ufeff"))[:LONGEST])
+        return Answer(status, text=storable(text.removeprefix("\ufeff"))[:LONGEST])
     return Answer(404 if 100 <= status < 400 else status)

@@ -13,7 +13,7 @@ from typing import Any
 
 from recrawl.client.answers import Result
 from recrawl.client.database import GaveUp
-from recrawl.client.in_hand import Answered, CancelVisit, Effects, InHand, TellOutcome
+from recrawl.client.in_hand import Answered, CancelVisit, InHand, TellOutcome
 from recrawl.client.options import Hook
 from recrawl.client.page import Kind, Page
 
@@ -42,18 +42,18 @@ class Runner:
     def open(self) -> None:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
-    def do(self, effects: Effects) -> None:
-        """Does what transitions returned. Called after each transition."""
-        for effect in effects:
-            match effect:
-                case TellOutcome():
-                    self._tell(effect)
+    def catch_up(self) -> None:
+        """Does what transitions left to do. Called after each transition."""
+        while self.in_hand.to_do:
+            match self.in_hand.to_do.popleft():
+                case TellOutcome() as outcome:
+                    self._tell(outcome)
                 case CancelVisit(page):
                     if task := self._visits.get(page):
                         task.cancel()
-                case Answered(page):
+                case Answered(page) as answered:
                     if (answer := self.answers.get(page)) and not answer.done():
-                        answer.set_result(effect)
+                        answer.set_result(answered)
         if len(self.in_hand.results) >= SEND_AT:
             self.has_results.set()
         if self.in_hand.pages_and_visits <= self.ask_below:
@@ -69,7 +69,7 @@ class Runner:
     def _on_time(self) -> None:
         self._timer = None
         self.in_hand.due(time.monotonic())
-        self.do([])
+        self.catch_up()
 
     def _tell(self, outcome: TellOutcome) -> None:
         if self._on_outcome:
@@ -99,11 +99,19 @@ class Runner:
         return True
 
     def _ended(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
-        self.do(self.in_hand.ended(page, result, body))
+        answer = self.answers.get(page) if page.kind == "sitemap" and result is not None else None
+        if answer and not answer.done():
+            answer.set_result(Answered(page, result, body))  # its URLs are stored first, then `end` is called
+        else:
+            self.end(page, result, body)
+
+    def end(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
+        self.in_hand.ended(page, result, body)
+        self.catch_up()
 
     def next(self) -> Page | None:
-        page, effects = self.in_hand.next(time.monotonic())
-        self.do(effects)
+        page = self.in_hand.next(time.monotonic())
+        self.catch_up()
         return page
 
     async def wait_for_page(self) -> None:
@@ -115,10 +123,12 @@ class Runner:
             self.consumers.discard(consumer)
 
     def add(self, request: Page) -> None:
-        self.do(self.in_hand.add(request, time.monotonic()))
+        self.in_hand.add(request, time.monotonic())
+        self.catch_up()
 
     def close(self) -> None:
-        self.do(self.in_hand.close())
+        self.in_hand.close()
+        self.catch_up()
         self.has_room.set()
         self._wake()
 
@@ -135,32 +145,33 @@ class Runner:
         return task
 
     async def _visit(self, visit: VisitFunction, page: Page) -> None:
-        if effects := self.in_hand.too_late(page, time.monotonic(), "missed"):  # a busy loop begins tasks late
-            self.do(effects)
+        self.in_hand.give_back_if_late(page, time.monotonic(), "missed")  # a busy loop begins tasks late
         if page.is_settled:
+            self.catch_up()
             return
         try:
             await visit(page)
         except Exception as error:
             self.in_hand.counts["raised"] += 1
-            said = f"the visit of {page.url} raised {type(error).__name__}: {error}"
+            what = f"the visit of {page.url} raised {type(error).__name__}: {error}"
             if self.in_hand.counts["raised"] == 1:  # a first crawl must not fail in silence
-                log.warning("%s. The next errors are logged at level INFO", said)
+                log.warning("%s. The next errors are logged at level INFO", what)
             else:
-                log.info("%s", said)
+                log.info("%s", what)
             if not page.is_settled:
                 page.report(0)
 
     def _visit_over(self, page: Page) -> None:
         del self._visits[page]
-        self.do(self.in_hand.visit_over(page))
+        self.in_hand.visit_over(page)
+        self.catch_up()
 
     async def begins(self, page: Page) -> bool:
         self.in_hand.prepared(page, time.monotonic())
-        self.do([])
+        self.catch_up()
         while not page.is_settled:
-            wait, effects = self.in_hand.begins(page, time.monotonic())
-            self.do(effects)
+            wait = self.in_hand.try_begin(page, time.monotonic())
+            self.catch_up()
             if not wait:
                 return not page.is_settled
             await asyncio.sleep(wait)
@@ -177,7 +188,8 @@ class Runner:
         self.cancel_visits()
         if self._visits:
             await asyncio.wait(self._visits.values(), timeout=1)
-        self.do(self.in_hand.abandon())
+        self.in_hand.abandon()
+        self.catch_up()
 
     def background(self, work: Coroutine[Any, Any, None], name: str = "loop") -> asyncio.Task[None]:
         async def guarded() -> None:

@@ -5,11 +5,11 @@ import contextlib
 from collections import deque
 from itertools import islice
 
-from recrawl.client.answers import clean
+from recrawl.client.answers import storable_url
 from recrawl.client.database import Database
 from recrawl.client.runner import Runner
 
-SEND_EVERY = 0.2  # seconds, or when the runner has results for a call
+SEND_EVERY = 0.2  # seconds; earlier if the runner has SEND_AT results
 MOST_AT_ONCE = 500  # results of a call
 MOST_URLS = 1000  # of a call
 MOST_UNSENT = 20_000  # results, links and URLs: above this number the client asks for no pages
@@ -32,7 +32,7 @@ class Sender:
         return len(self) + sum(len(result.get("links", ())) for _, result in self._in_hand.results) > MOST_UNSENT
 
     def add(self, url: str, meta: object) -> None:
-        self._urls.append((clean(url), meta))
+        self._urls.append((storable_url(url), meta))
 
     async def send_for_ever(self) -> None:
         while True:
@@ -48,7 +48,8 @@ class Sender:
             await self._send_urls()  # first: recrawl then knows the URLs before the page that led to them is reported
             while left > 0:
                 batch = self._in_hand.batch(min(left, MOST_AT_ONCE))
-                self._runner.do(self._in_hand.reported(await self._database.report(batch)))
+                self._in_hand.reported(await self._database.report(batch))
+                self._runner.catch_up()
                 left -= len(batch)
             for (lease_id, slot_used), pages in list(self._in_hand.releases.items()):
                 page_ids = [page.page_id for page in pages]

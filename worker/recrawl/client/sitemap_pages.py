@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 from urllib.parse import urlsplit
 
-from recrawl.client.answers import clean
+from recrawl.client.answers import storable_url
 from recrawl.client.database import Database
 from recrawl.client.sitemaps import Entry, entries
 
@@ -19,7 +19,7 @@ AT_ONCE = 1000  # URLs of a call
 async def add_sitemaps(database: Database, url: str, sitemaps: list[str]) -> None:
     """Adds the sitemaps that the robots.txt of this URL's site lists."""
     meta = {"sitemap": _host(url)}
-    await database.add_pages([(clean(each), meta) for each in sitemaps[:MOST_SITEMAPS]])
+    await database.add_pages([(storable_url(each), meta) for each in sitemaps[:MOST_SITEMAPS]])
 
 
 async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
@@ -35,11 +35,11 @@ async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | s
     new = 0
     for is_sitemap in (True, False):
         named = [entry for entry in found if entry.is_sitemap is is_sitemap]
-        # of_index: an index listed this sitemap, so its own entries are pages, and no further sitemaps.
+        # of_index: an index listed this sitemap. Then its entries are pages; sitemaps in it are left out.
         its_meta = {"sitemap": host, "of_index": True} if is_sitemap else None
         for start in range(0, len(named), AT_ONCE):
             part = named[start : start + AT_ONCE]
-            rows = await database.add_pages([(clean(entry.url), its_meta) for entry in part])
+            rows = await database.add_pages([(storable_url(entry.url), its_meta) for entry in part])
             new += sum(row.code == "new" for row in rows)
             changed = {
                 row.page_id: entry.changed_at
@@ -53,6 +53,6 @@ async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | s
 
 def _host(url: str) -> str | None:
     try:
-        return urlsplit(url).hostname
+        return urlsplit(storable_url(url)).hostname
     except ValueError:
         return None

@@ -25,8 +25,8 @@ class Entry(NamedTuple):
 def entries(body: bytes) -> Iterator[Entry]:
     """The entries of a sitemap, up to the first error in it."""
     pieces = unpacked(body)
-    first = next(pieces, b"")
-    is_xml = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    first = next(pieces, b"").lstrip(b"\xef\xbb\xbf \t\r\n")
+    is_xml = first.startswith((b"<", b"\xff\xfe", b"\xfe\xff"))  # the last two begin a text in UTF-16
     return islice((_of_xml if is_xml else _of_text)(chain([first], pieces)), MOST_URLS)
 
 
@@ -41,7 +41,10 @@ def unpacked(body: bytes) -> Iterator[bytes]:
                 out = unzip.decompress(piece, PIECE) if unzip else piece
             except zlib.error:
                 return
-            piece = unzip.unconsumed_tail if unzip else b""
+            if unzip and unzip.eof:  # a file may have several members
+                piece, unzip = unzip.unused_data, zlib.decompressobj(wbits=31)
+            else:
+                piece = unzip.unconsumed_tail if unzip else b""
             left -= len(out)
             if out:
                 yield out
@@ -93,9 +96,9 @@ def _of_line(line: bytes) -> Iterator[Entry]:
 
 
 def time_of(text: str) -> datetime | None:
-    """The time of a W3C date. If it is only a day or a month, its beginning."""
+    """The time of a W3C date. If it is only a day, a month or a year, its beginning."""
     try:
-        time = datetime.fromisoformat(f"{text}-01" if len(text) == 7 else text)
+        time = datetime.fromisoformat(text + {len("2004"): "-01-01", len("2004-10"): "-01"}.get(len(text), ""))
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -26,7 +26,8 @@ class ThreadedClient:
         self.counts = self.client.counts  # of outcomes, requests and the like
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="recrawl client", daemon=True)
-        self._pool = ThreadPoolExecutor(self.client.concurrency, "visit")
+        # As many again for extra requests: a visit that waits for its extra request keeps its thread.
+        self._pool = ThreadPoolExecutor(2 * self.client.concurrency, "visit")
         self._before: dict[int, Any] = {}
 
     def _await(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -68,10 +69,18 @@ class ThreadedClient:
     def _end(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        self._await(self._cancel_calls())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._pool.shutdown(wait=False)
+
+    async def _cancel_calls(self) -> None:
+        """Visits that still run may wait for these calls. Without an answer their threads would never end."""
+        if calls := asyncio.all_tasks() - {asyncio.current_task()}:
+            for call in calls:
+                call.cancel()
+            await asyncio.wait(calls, timeout=1)
 
     def __iter__(self) -> Self:
         return self
@@ -96,7 +105,10 @@ class ThreadedClient:
 
     def begins(self, page: Page) -> bool:
         """Waits for the slot of a page, as Client.begins does. A visit calls it right before its request."""
-        return self._await(self.client.begins(page))
+        try:
+            return self._await(self.client.begins(page))
+        except CancelledError:  # the client has ended
+            return False
 
     def add(self, url: str, meta: object = None) -> None:
         """Adds a URL to the crawl, as Client.add does."""

@@ -16,8 +16,8 @@ from recrawl.store.calls import AddedPages, PageToAdd
 BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # URLs and their JSON together: a few of the longest lines
 CONNECTIONS = 4
-# While four connections add pages, one drain falls behind. Several drains in small steps fall behind too: each drain
-# looks through sixteen times as many entries to find the entries for its slice of the hosts.
+# While four connections add pages, one thread cannot move them from the inbox to the queue fast enough. Two with a
+# small STEP cannot either: if there are many entries, a call of tick reads sixteen entries for each one that it moves.
 DRAINS, STEP = 2, 20_000
 
 
@@ -155,6 +155,6 @@ def _upkeep(url: str) -> Iterator[None]:
         done.set()
         for drain in drains:
             drain.result()
-    # Once more alone: of two ticks at once, one may overwrite which classes of new pages the other one found. Then
-    # next_pages would find no page until the next tick.
+    # Once more alone. Each tick writes down which classes of values have new pages. Of two ticks at once, one may
+    # overwrite what the other one found, and next_pages would find no such page until the next tick.
     work()

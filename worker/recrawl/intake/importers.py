@@ -19,7 +19,7 @@ from itertools import chain, repeat
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, TextIO
 
-from recrawl.intake.urls import storable
+from recrawl.intake.urls import host_of_key, storable
 from recrawl.store.calls import PageToAdd
 from recrawl.words import count
 
@@ -81,7 +81,8 @@ def pages_in(name: str, text: TextIO) -> Iterator[PageToAdd | BadLine]:
 
 
 def reader_for(name: str, first_line: str) -> Reader:
-    """The reader for a file. The suffix .csv decides, otherwise the first line that is not blank."""
+    """The reader for a file. A header of Nutch decides first, then the suffix .csv, then the first line that is not
+    blank."""
     first_line = first_line.removeprefix(_BOM).strip()
     if first_line.startswith(_NUTCH_HEADER):
         return nutch
@@ -267,7 +268,7 @@ def _frontier_page(text: str, line: int) -> PageToAdd | BadLine:
         url = info["url"].strip()
         if not url:
             raise KeyError("url")
-        return PageToAdd(url, None, None, due, meta or None)
+        return PageToAdd(url, None, None, due, meta or None, host_of_key(info.get("key")))
     except (KeyError, TypeError, AttributeError):
         return BadLine(where, f"must be known or discovered, with info and url, got {text[:40]!r}")
     except (ValueError, OverflowError, OSError):

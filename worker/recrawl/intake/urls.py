@@ -20,7 +20,8 @@ _EDGES = "".join(c for c in map(chr, range(0x3001)) if c <= " " or c.isspace()) 
 
 
 def clean(url: str) -> str:
-    """The URL as a browser would request it, without its fragment. If it cannot be parsed, it is only trimmed.
+    """The URL as a browser would request it, without its fragment. If it cannot be parsed, it is only trimmed and made
+    storable.
 
     Never raises. Idempotent. The query keeps its order, because another order can be another page.
     """
@@ -36,8 +37,27 @@ def clean(url: str) -> str:
         return url
 
 
+def as_stored(what: str) -> str:
+    """A URL, a page_id or a host that a person typed. A host that is not ASCII gets its spelling in ASCII."""
+    if what.isascii():
+        return what
+    return clean(what) if "://" in what else clean(f"http://{what}").removeprefix("http://").removesuffix("/")
+
+
 def storable(text: str) -> str:
     """The text with U+FFFD in place of what Postgres cannot hold: NUL and lone surrogates."""
     if text.isascii() and "\0" not in text:
         return text
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+_NUMBER = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
+_HOST = re.compile(
+    rf"({_NUMBER}\.){{3}}{_NUMBER}|(?!.{{254}})({_LABEL}\.)*(?!([0-9]+|0x[0-9a-f]*)$){_LABEL}", re.ASCII | re.IGNORECASE
+)
+
+
+def host_of_key(key: object) -> str | None:
+    """The key of a queue of URLFrontier, if it can be a host: an address, or a name that cannot be read as one."""
+    return key if isinstance(key, str) and _HOST.fullmatch(key) else None

@@ -52,10 +52,8 @@ class Allocate(Job):
             _put_capped_hosts(run, crawl, split, unpinned)
             del unpinned
             tell("making pages due earlier")
-            late_pages = np.flatnonzero(
-                coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.planned_interval)
-            )
-            run.put_in_chunks(
+            late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency))
+            brought_forward = run.put_in_chunks(
                 "bring_forward",
                 *_by_id(crawl, result, late_pages),
                 watch=lambda done: tell("making pages due earlier", done, len(late_pages)),
@@ -74,7 +72,7 @@ class Allocate(Job):
                 f"of {count(record['budget'])} fetches a day, {count(result.spent)} are for revisits, "
                 f"{count(record['for_new'])} for new pages and {count(record['for_retries'])} for retries",
                 f"the gap limits {count(record['capped_hosts'])} of {things(record['hosts'], 'host')}",
-                f"{count(len(late_pages))} of {things(crawl.pages, 'page')} are due earlier than before",
+                f"{count(brought_forward)} of {things(crawl.pages, 'page')} are due earlier than before",
             ]
             if moved:
                 sentences.append(f"{things(moved, 'late page')} exchanged their due times")
@@ -126,8 +124,7 @@ def _overtake(
     which, late_by = overtaking(host[pages], late_by, late_by_frequency, gain_now, slots)
     page_id = crawl.page_id[pages[which]]
     in_order = np.argsort(page_id)
-    run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
-    return len(page_id)
+    return run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
 
 
 def _ahead(last_day: store.reads.FetchesOfLastDay) -> float:
@@ -146,7 +143,7 @@ def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
         "pinned_wanted": crawl.pins.wanted,
         "price": finite(result.price),
         "pages": crawl.pages,
-        "worth": crawl.total_value,
+        "worth": float(crawl.value.sum(dtype=np.float64)),
         "hosts": len(crawl.hosts),
         "residual": result.residual,
         "spread": result.spread,

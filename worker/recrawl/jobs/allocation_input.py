@@ -1,4 +1,4 @@
-"""The input of an allocation and of what-if questions: pages and hosts as arrays, and settings, read at one time."""
+"""The input of an allocation and of what-if questions: pages and hosts as arrays, and settings. `read` reads them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,8 +23,8 @@ from recrawl.words import count
 
 CLOSED_BEYOND = 1.0  # days: a host that is blocked for longer takes no part of the budget
 NOBODY_TAKES_PART = (
-    "no page takes part yet. A page takes part when it has been fetched or when its rate is pinned. "
-    "`recrawl add` adds pages; your crawlers fetch them"
+    "no page takes part. A page takes part when it has been fetched or when its rate is pinned, unless its host is "
+    "blocked for more than a day. `recrawl add` adds pages; your crawlers fetch them"
 )
 
 
@@ -78,7 +78,7 @@ class AllocationInput:
     newest_page: int
 
     def is_priced_by_the_objective(self, found: Allocation) -> bool:
-        """Whether the prices of this allocation are gains of the objective of the crawl."""
+        """Whether the prices of `found` are finite, and in the unit of the objective of this crawl."""
         return found.objective == self.objective and found.price < math.inf
 
     @property
@@ -219,7 +219,7 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
         value=pages.value[order],
         rate=pages.rate[order],
         due_in=(pages.due_on[order] - today).astype(np.float32),
-        planned_interval=pages.promised[order],
+        planned_interval=pages.planned_interval[order],
         pinned=pages.pinned[order],
         starts=starts,
         settings=settings,

@@ -1,7 +1,8 @@
 """A batch job in a process of its own: upkeep goes on while it runs, and its memory is freed when it ends.
 
-The job runs once for each line on standard input, and answers each line with a line of JSON. The process ends when the
-job has nothing to remember, when it remembers more than the setting `memory` allows, and when the worker has ended.
+The job runs once for each line on standard input, and answers each line with a line of JSON. The process ends after
+a run that failed or left nothing to remember, when it remembers more than the setting `memory` allows, and when the
+worker has ended.
 """
 
 import _thread
@@ -48,6 +49,9 @@ def main(name: str, url: str) -> None:
             with suppress(psycopg.Error):  # the run itself has succeeded; only its memory is lost
                 keeps_running = 0 < job.remembers() <= store.reads.memory(url)
         outcome |= {"seconds": round(time.monotonic() - started, 3), "keeps_running": keeps_running}
+        if not keeps_running:
+            # When the worker has the answer, it closes standard input, and _listen() then interrupts this process.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         print(json.dumps(outcome), file=replies, flush=True)
         if not keeps_running:
             return

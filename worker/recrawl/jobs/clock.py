@@ -116,7 +116,7 @@ class SteppingClockScheduler(BlockingScheduler):
                 self.wall_clock_lead - before,
             )
         now = datetime.now(UTC)
-        for job in self.get_jobs():  # each time, because two steps between two calls may cancel each other
+        for job in self.get_jobs():  # even without a step: two steps may cancel each other between two calls
             every = getattr(job.trigger, "interval", timedelta(0))
             if not now - STEP <= job.next_run_time <= now + every + STEP:
                 job.modify(next_run_time=now)

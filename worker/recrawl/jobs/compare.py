@@ -1,4 +1,4 @@
-"""Computes the results of every policy on the user's own crawl. Changes nothing. recrawl.cli.show prints the result."""
+"""Computes the results of every policy on the user's own crawl. Changes nothing. recrawl.cli.compare prints them."""
 
 import math
 from dataclasses import dataclass, replace

@@ -85,7 +85,7 @@ class Opic(Job):
 
 @dataclass(frozen=True)
 class _Scores:
-    scores: dict[str, PageColumn]  # the scores that are stored, and relevance; the average is 1, except in_links
+    scores: dict[str, PageColumn]  # the stored scores, and relevance; the mean is 1, except of in_links
     mean_relevance: float
     record: dict[str, float]
 
@@ -121,15 +121,18 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Scores:
             graph, known.scores["importance"].astype(np.float64), *stopping, watch=_ErrorProgress(tell, step)
         )
     relevance = np.nan_to_num(known.relevance, nan=UNKNOWN_RELEVANCE)
+    mean_relevance = float(relevance.mean()) if graph.pages else UNKNOWN_RELEVANCE
     return _Scores(
         {
             "hub": _with_mean_1(flow.hub),
             "authority": _with_mean_1(flow.authority),
             "importance": _with_mean_1(plain.scores),
             "in_links": np.diff(graph.into_starts).astype(np.float32),
-            "relevance": relevance / np.float32(UNKNOWN_RELEVANCE),
+            "relevance": (relevance / mean_relevance).astype(np.float32)
+            if mean_relevance > 1e-6
+            else np.ones_like(relevance),
         },
-        float(relevance.mean()) if graph.pages else UNKNOWN_RELEVANCE,
+        mean_relevance,
         {
             "sweeps": flow.sweeps.count + plain.sweeps.count,
             "residual": max(flow.sweeps.residual, plain.sweeps.residual),

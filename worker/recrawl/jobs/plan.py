@@ -35,7 +35,7 @@ class HostAtGap:
     """A host whose gap costs utility, and how much of it half the gap would bring."""
 
     host: str
-    slot_every: float  # seconds: its gap, and the window in which a request may start
+    slot_every: float  # seconds: its gap plus the window in which a request may start
     pages: int
     half_gap_gain: float  # per unit of value
 
@@ -70,13 +70,15 @@ class Plan:
             return crawl.split(budget, price).allocation
 
         web = crawl.web(self.present.cap)
-        return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)
+        largest = float(crawl.slots.per_day.sum()) + crawl.retries  # more than hosts have slots for
+        return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, 1e-4, largest)
 
     def capped_hosts(self, most: int = 10) -> list[HostAtGap]:
         """The hosts for which half the gap would bring most at the present budget.
 
         Hosts are tried in the order of an upper bound of their gain, at most 4 * `most` of them. A new allocation gives
-        the gain of each. The search ends when no bound of the other hosts is above the best `most` gains.
+        the gain of each. The search ends when no bound of the other hosts is above the smallest of the `most` best
+        gains.
         """
         crawl, present = self.crawl, self.present
         if finite(present.allocation.utility) is None or not crawl.is_priced_by_the_objective(present.allocation):

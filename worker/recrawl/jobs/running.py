@@ -148,7 +148,7 @@ class BatchRunner:
         self.due_since: float | None = None  # the monotonic time since when the job is due although it runs
 
     def __call__(self, why: str, newest: int, may_run: Callable[[], bool] = lambda: True) -> None:
-        """Runs the job once. `newest` is the newest run of any job before this one."""
+        """Runs the job once. `newest` is the highest token of the runs before this one."""
         try:
             if not self.is_stopped and may_run():
                 self.is_running, self.given_up = True, ""
@@ -187,7 +187,8 @@ class BatchRunner:
             outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
             if outcome.get("keeps_running"):
                 return outcome
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # it writes what could not be written before
+                process.stdin.close()
             code = process.wait()
         self.process = None
         ending = "SIGKILL; out of memory?" if code == -signal.SIGKILL else f"exit code {code}"

@@ -17,9 +17,10 @@ class Upkeep(Job):
         try:
             self.connection = self.connection or store.connect(self.url, store.calls.WORKER)
             # In turn, so that neither waits for the other's backlog.
-            while not self.is_stopped and (
-                step := store.calls.tick(self.connection) + store.calls.follow_boosts(self.connection)
-            ):
+            is_done = False
+            while not self.is_stopped and not is_done:
+                step = store.calls.tick(self.connection)
+                is_done = not store.calls.follow_boosts(self.connection) and not step
                 moved += step
         except psycopg.Error:
             self.close()

@@ -92,7 +92,7 @@ class Replay:
             seen_at=np.full(pages, np.nan),
             is_gone=np.zeros(pages, bool),
             due_at=np.full(pages, np.inf),
-            promised=np.full(pages, np.nan),
+            planned_interval=np.full(pages, np.nan),
             seen_changes=np.zeros(pages),
             seen_days=np.zeros(pages),
             frequency=np.zeros(pages),
@@ -136,8 +136,8 @@ class Replay:
         frequency = self._frequency(new, today, terms)
         pages.frequency[new] = frequency
         pages.seen_at[new] = pages.born[new]
-        pages.promised[new] = coming.intervals(frequency)
-        pages.due_at[new] = pages.born[new] + pages.promised[new]
+        pages.planned_interval[new] = coming.intervals(frequency)
+        pages.due_at[new] = pages.born[new] + pages.planned_interval[new]
         self.first_fetches.append(len(new))
 
     # ----------------------------------------------------------------------------------------- learning, deciding
@@ -211,10 +211,10 @@ class Replay:
         late = np.flatnonzero(coming.too_late(due - today, frequency))
         due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
         pages.due_at[known] = due
-        promised = pages.promised[known]
+        planned_interval = pages.planned_interval[known]
         moved = coming.to_move(
             due - today,
-            np.where(promised < math.inf, promised, math.nan),
+            np.where(planned_interval < math.inf, planned_interval, math.nan),
             frequency,
             np.zeros(len(known), bool),
             ALLOCATES_EVERY,
@@ -223,7 +223,7 @@ class Replay:
         own = pages.seen_at[known[moved]] + every[moved]
         own = np.where(own > today, own, today + self.rng.random(len(moved)) * ALLOCATES_EVERY)
         pages.due_at[known[moved]] = own
-        pages.promised[known[moved]] = own - pages.seen_at[known[moved]]
+        pages.planned_interval[known[moved]] = own - pages.seen_at[known[moved]]
 
     def _frequency(self, some: NDArray[np.intp], today: float, terms: VisitTerms) -> Floats:
         host, rate = self.pages.host[some], self._rate(today)[some]

@@ -36,7 +36,7 @@ class Pages(NamedTuple):
     seen_at: Floats  # the last visit; NaN = the page is not known yet
     is_gone: NDArray[np.bool_]  # a visit found that the page is gone
     due_at: Floats  # infinite = the page is not fetched
-    promised: Floats  # days from the last visit to the due time
+    planned_interval: Floats  # days from the last visit to the due time
     seen_changes: Floats  # its evidence, beyond the prior of its host
     seen_days: Floats
     frequency: Floats
@@ -112,7 +112,8 @@ def _visits(objective: Objective) -> Scalar:
     @compiled(objective.name, error_model="numpy", nogil=True)
     def visits(begin, end, pages, events, terms):  # type: ignore[no-untyped-def]
         host, value, died, is_gone, last_change = pages.host, pages.value, pages.died, pages.is_gone, pages.last_change
-        next_change, seen_at, due_at, promised = pages.next_change, pages.seen_at, pages.due_at, pages.promised
+        next_change, seen_at, due_at = pages.next_change, pages.seen_at, pages.due_at
+        planned_interval = pages.planned_interval
         seen_changes, seen_days, frequency = pages.seen_changes, pages.seen_days, pages.frequency
         stale_days, missed_days, changes_seen = pages.stale_days, pages.missed_days, pages.changes_seen
         prior_changes, prior_days, price, floor = terms.prior_changes, terms.prior_days, terms.price, terms.floor
@@ -168,7 +169,7 @@ def _visits(objective: Objective) -> Scalar:
                 due = due_at[i] + every
                 if due < t:
                     due += math.floor((t - due) / every + 1.0) * every
-                seen_at[i], due_at[i], promised[i] = t, due, due - t
+                seen_at[i], due_at[i], planned_interval[i] = t, due, due - t
         return made
 
     visits_of_objective: Scalar = visits

@@ -91,8 +91,9 @@ def cache_folder() -> Path | None:
 
 def _forget_former(folders: Path) -> None:
     for folder in folders.iterdir():
-        if folder.stat().st_mtime < time.time() - FORGOTTEN_AFTER:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # another process may have deleted it
+            if folder.stat().st_mtime < time.time() - FORGOTTEN_AFTER:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Place(caching._CacheLocator):

@@ -1,10 +1,11 @@
 """Numbers that SQL and Python must agree on: sql/words/ has the same, and a test reads both."""
 
-# How often a page may be fetched per day: times can hold intervals of ten thousand days.
+# The least and the most fetches of a page per day: one in ten thousand days, and one a second.
 LEAST_FREQUENCY, MOST_FREQUENCY = 1e-4, 86400.0
 
 # The largest relative distance at which a page's weight still counts as equal to the price. It is larger than the error
-# of a price (1e-10): the search for a price ends when one price buys too much and one this much higher too little.
+# of a price: the search for a price ends with two prices that differ by at most 1e-10. The lower buys too much, the
+# higher too little.
 EQUAL = 3e-10
 
 # A score or value is written if it moved by more than this share.

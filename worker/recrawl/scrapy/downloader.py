@@ -1,6 +1,7 @@
 """Scrapy's downloader, with each request in a slot of its host. It reports the answers that the spider must not see."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from recrawl.client.answers import REDIRECTS, absolute, text_of
+from recrawl.scrapy.middleware import SlotMissed
 from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
 from recrawl.scrapy.visit import CrawlerVisits, Visit, visits
 
@@ -22,7 +24,7 @@ Result = Response | Request
 class Downloader(ScrapysDownloader):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self.crawler = crawler  # Scrapy 2.13 does not
+        self.crawler = crawler  # Scrapy 2.13 does not set it
         self._visits = CrawlerVisits.of(crawler)
         self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
         self._most_redirects = crawler.settings.getint("REDIRECT_MAX_TIMES")
@@ -34,14 +36,28 @@ class Downloader(ScrapysDownloader):
         return super().fetch(request, *as_asked)
 
     async def _fetch(self, request: Request, spider: tuple[Spider, ...]) -> Result:
-        visit = self._visits.under_way.get(request) or await self._slot_for(request)
+        if visit := self._visits.under_way.get(request):
+            try:
+                return await self._fetch_in_slot(visit, request, spider)
+            except SlotMissed:
+                request.errback = None  # the page comes again, with another Request
+                raise
+        # The request did not come through the scheduler, but for example from a media pipeline. If it misses its slot,
+        # it gets another.
+        refused = self._visits.client.extra_request(request.url, request)
+        while True:
+            visit = self._visits.under_way[request] = await self._slot_for(request, refused)
+            with contextlib.suppress(SlotMissed):
+                return await self._fetch_in_slot(visit, request, spider)
+
+    async def _fetch_in_slot(self, visit: Visit, request: Request, spider: tuple[Spider, ...]) -> Result:
         # Each request gets a Scrapy slot of its own, so that Scrapy does not delay it: the database has set its time.
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
         try:
             result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
             return self._outcome(visit, request, result)
         except IgnoreRequest:
-            visit.is_ignored()
+            visit.ignored()
             raise
         except BaseException:
             visit.fail()
@@ -69,17 +85,13 @@ class Downloader(ScrapysDownloader):
             visits[result] = visit
         return result
 
-    async def _slot_for(self, request: Request) -> Visit:
-        """Waits for the slot of a request that did not come through the scheduler, for example from a media
-        pipeline."""
+    async def _slot_for(self, request: Request, refused: asyncio.Future[None]) -> Visit:
         granted: asyncio.Future[Visit] = asyncio.get_running_loop().create_future()
         self._visits.wanted[request] = granted
-        refused = self._visits.client.extra_request(request.url, request)
         either: list[asyncio.Future[Any]] = [granted, refused]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not granted.done():
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
-        self._visits.under_way[request] = granted.result()
         return granted.result()
 
     def _led_to(self, request: Request, response: Response) -> str | None:

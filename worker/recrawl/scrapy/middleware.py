@@ -22,6 +22,10 @@ class Middleware:
         return cls(crawler)
 
 
+class SlotMissed(IgnoreRequest):
+    pass
+
+
 class Starting(Middleware):
     """A request begins in its slot. If the slot has passed before the request comes here, it does not begin at all."""
 
@@ -29,8 +33,7 @@ class Starting(Middleware):
         if visit := self._visits.under_way.get(request):
             visit.has_begun = await self._visits.client.begins(visit.page)
             if not visit.has_begun:
-                request.errback = None
-                raise IgnoreRequest("its slot has passed")
+                raise SlotMissed("its slot has passed")
 
 
 class Reading(Middleware):
@@ -42,24 +45,25 @@ class Reading(Middleware):
         visit = visit_of(response)
         try:
             async for output in result:
-                if visit and isinstance(output, Request):
+                # A callback may return the same Request twice.
+                if visit and isinstance(output, Request) and output not in self._visits.found_by:
                     visit.to_come += 1
                     self._visits.found_by[output] = visit
                 yield output
         except Exception as error:
-            self._is_over(visit, response, error)
+            self._callback_failed(visit, response, error)
             raise
         if visit:
-            visit.is_read(response)
+            visit.callback_ended(response)
 
     def process_spider_exception(self, response: Response, exception: Exception, spider: Spider | None = None) -> None:
-        self._is_over(visit_of(response), response, exception)
+        self._callback_failed(visit_of(response), response, exception)
 
-    def _is_over(self, visit: Visit | None, response: Response, error: Exception) -> None:
+    def _callback_failed(self, visit: Visit | None, response: Response, error: Exception) -> None:
         if visit is None or visit.page.is_settled:
             return
         if isinstance(error, (HttpError, CloseSpider)):
-            visit.is_read(response)
+            visit.callback_ended(response)
         else:
             visit.fail()
             if self._stats:

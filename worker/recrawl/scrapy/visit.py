@@ -36,7 +36,7 @@ class Visit:
         self.to_come -= 1
         self._report_if_complete()
 
-    def is_read(self, response: Response) -> None:
+    def callback_ended(self, response: Response) -> None:
         self._read = response
         self._report_if_complete()
 
@@ -73,7 +73,7 @@ class Visit:
         if not self.page.is_settled:
             self.page.report(0)
 
-    def is_ignored(self) -> None:
+    def ignored(self) -> None:
         """A middleware ignored the request or its response. If the request went out, the fetch counts as failed.
         Otherwise the page is declined."""
         if self.has_begun:
@@ -101,7 +101,8 @@ class CrawlerVisits:
     def __init__(self) -> None:
         self.client: Client  # set when the scheduler has opened it
         self.under_way: dict[Request, Visit] = {}  # from the hand-out by the database until the answer
-        self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
+        # The visits that a request waits for if it does not pass through the scheduler.
+        self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()
         self.found_by: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # its callback returned the request
         self.no_pages: WeakSet[Request] = WeakSet()  # requests that are no pages, also if their URLs look like pages
         self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler

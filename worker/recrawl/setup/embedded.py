@@ -24,7 +24,7 @@ from recrawl.setup.folder import EmbeddedError
 from recrawl.setup.guard import PORT, SOCKETS, socket_name, start_guard, wait_for_guard
 from recrawl.setup.programs import ROOT_HOME, binaries_for_server
 
-if sys.platform != "win32":  # server() refuses there before it needs it
+if sys.platform != "win32":  # server() refuses Windows before it uses fcntl
     import fcntl
 
 DATABASE = "recrawl"
@@ -139,13 +139,14 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             with folder.opened(home / folder.GUARD) as guard:
                 if not folder.locks(guard, fcntl.LOCK_SH):
                     return url
-            # A server without a guard is about to go, or would never go.
+            # A server without a guard is already stopping, or nobody would ever stop it.
             folder.signal_server(home, folder.FAST_SHUTDOWN)
             answer = "its guard was killed"
         except psycopg.OperationalError as error:
             answer = " ".join(str(error).split())
-        # The server works and has as many clients as allowed. Or it is shutting down or recovering, which will end.
+        # Wait on if the server has as many clients as allowed, or is shutting down or recovering: that will end.
         # Recovery may take many minutes, but its process can die and leave a server that says "starting up" for ever.
+        # Such a server is stopped.
         starts = "the database system is" in answer and "shutting down" not in answer
         waits = re.search("shutting down|too many clients|remaining connection slots", answer)
         if waits or (starts and folder.is_recovering(home)):
@@ -186,7 +187,8 @@ def _leave(home: Path, users: IO[bytes]) -> None:
 
 
 def _used_by_others(users: IO[bytes]) -> bool:
-    # Give the own share up before you ask: to upgrade a share, flock drops it first, and the waiting guard may get it.
+    # The caller has given up its shared lock. To turn it into an exclusive lock, flock would first drop it, and the
+    # guard could take the lock in between.
     try:
         if folder.locks(users, fcntl.LOCK_EX):
             return False

@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from recrawl.words import lasting
 
-if sys.platform != "win32":  # server() refuses there before it needs them
+if sys.platform != "win32":  # embedded.server() refuses Windows before it uses these
     import fcntl
     import pwd
 
@@ -191,7 +191,7 @@ def signal_server(home: Path, shutdown: signal.Signals) -> None:
 
 
 def is_recovering(home: Path) -> bool:
-    """Whether the server has a process that recovers its data, as every server has that starts."""
+    """Whether the server has a process that recovers its data. Every server has one while it starts."""
     pid, _ = postmaster(home)
     return any(re.match("postgres: (.*: )?startup", title) for title in _titles_of_children(pid))
 

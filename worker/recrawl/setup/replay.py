@@ -8,8 +8,8 @@ them in the transaction of the versions. (lab/replay.py runs a policy on a recor
 4. Rights that were granted by hand on a dropped thing are granted again on the new things of the same name.
 
 Why not drop everything: a crawler that is inside of a call when its function disappears gets the error «cache lookup
-failed for function». With three crawlers, 8 of 40 replays caused it in next_pages or report, and nearly all of them in
-hint_change, which waits for a view. With functions replaced in place, none of 40 did.
+failed for function». With three crawlers, 8 of 40 replays caused it in next_pages or report, and nearly every replay
+caused it in hint_change, which waits for a view. With functions replaced in place, none of 40 did.
 """
 
 import json
@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
 
-# Also if the login that migrates has another search path.
+# Each file sets its search path, because the login that migrates may have another one.
 PATH = "set local search_path = pg_catalog, pg_temp;"
 # As in install.sql.
 PATH_OF_FILES = "set local search_path = recrawl_internal, pg_temp;"
@@ -150,7 +150,7 @@ def texts(with_roles: bool) -> list[str]:
 def drop(connection: Connection, names: set[str]) -> tuple[set[str], dict[str, set[str]]]:
     """Drops the things with these names and recrawl's own things that depend on them.
 
-    Returns the dropped things; and the things that stay because things of others depend on them, with these.
+    Returns what was dropped. Also returns what stays because objects of others depend on it, with their names.
     """
     ours: dict[str, str] = dict(rows(connection, NAMES))
     dependants: dict[str, set[str]] = {thing: set() for thing in ours}

@@ -30,12 +30,11 @@ IN_THE_WAY = """
 
 
 @contextmanager
-def announced(engine: Engine, waiting: Connection, ask_every: float, told: set[int]) -> Iterator[None]:
-    """Prints which sessions this connection waits for, again whenever they change. `told` has the sessions that were
-    named."""
+def announced(engine: Engine, waiting: Connection, ask_every: float, named: set[int]) -> Iterator[None]:
+    """Prints which sessions this connection waits for, again whenever they change. `named`: those printed before."""
     ended = threading.Event()
     ((pid,),) = waiting.exec_driver_sql("select pg_backend_pid()").fetchall()
-    thread = threading.Thread(target=_announce, args=[engine, int(pid), ask_every, told, ended], daemon=True)
+    thread = threading.Thread(target=_announce, args=[engine, int(pid), ask_every, named, ended], daemon=True)
     thread.start()
     try:
         yield
@@ -44,15 +43,15 @@ def announced(engine: Engine, waiting: Connection, ask_every: float, told: set[i
         thread.join()
 
 
-def _announce(engine: Engine, pid: int, ask_every: float, told: set[int], ended: threading.Event) -> None:
+def _announce(engine: Engine, pid: int, ask_every: float, named: set[int], ended: threading.Event) -> None:
     while not ended.wait(ask_every):
         with suppress(DBAPIError), engine.connect() as connection:
             options = {"no_parameters": True}
             found = connection.exec_driver_sql(IN_THE_WAY.format(pid), execution_options=options).fetchall()
             for blocker, who in found:
-                if blocker not in told:
+                if blocker not in named:
                     print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
             # Between two waits for the same session nothing is in the way. It is not named again after such a pause.
             if found:
-                told.clear()
-                told.update(blocker for blocker, _ in found)
+                named.clear()
+                named.update(blocker for blocker, _ in found)

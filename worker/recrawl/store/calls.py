@@ -26,7 +26,7 @@ def tick(connection: Connection, max_entries: int = 2000) -> int:
 
 
 def follow_boosts(connection: Connection) -> int:
-    """One step of applying boosts to pages. Returns the number of pages that it looked at; 0 when all is done."""
+    """One step of applying boosts to pages. Returns how many page ids it looked at; 0 if nothing can be done now."""
     return int(value(connection, "select recrawl_internal.follow_boosts(2000)") or 0)
 
 
@@ -41,13 +41,15 @@ def forget_history(connection: Connection) -> int:
 
 
 class PageToAdd(NamedTuple):
-    """A page to add; None = not given, so that SQL decides. rate: changes per day. due: "infinity" = never."""
+    """A page to add; None = not given, so that SQL decides. rate: changes per day. due: "infinity" = never. host: the
+    name of the host whose queue and gap the URL shares."""
 
     url: str
     value: float | None = None
     rate: float | None = None
     due: datetime | Literal["infinity"] | None = None
     meta: dict[str, object] | None = None
+    host: str | None = None
 
 
 @dataclass
@@ -70,7 +72,8 @@ def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
     rows = connection.execute(
         """
         select code, count(*), (pg_catalog.array_agg(array[url, detail]) filter (where code = 'invalid'))[:3]
-        from recrawl.add_pages(%b::text[], %b::float8[], %b::float8[], %b::text[]::timestamptz[], %b::jsonb[])
+        from recrawl.add_pages(
+            %b::text[], %b::float8[], %b::float8[], %b::text[]::timestamptz[], %b::jsonb[], %b::text[])
         group by code
         """,
         [
@@ -79,6 +82,7 @@ def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
             _column([page.rate for page in pages]),
             _column([page.due and str(page.due) for page in pages]),
             _column([page.meta and Jsonb(page.meta) for page in pages]),
+            _column([page.host for page in pages]),
         ],
     ).fetchall()
     counts = Counter({code: count for code, count, _ in rows})
@@ -97,12 +101,12 @@ def next_pages(
 
 
 def coming(connection: Connection, n: int) -> list[dict[str, Any]]:
-    """About the pages that next_pages would hand out. Leases nothing."""
+    """Roughly the pages that next_pages would hand out, with a few facts about each. Leases nothing."""
     return rows(connection, "select * from recrawl_internal.coming(clock_timestamp(), %s)", n)
 
 
 def explain_page(connection: Connection, what: str) -> list[dict[str, Any]]:
-    """All that is known of a page, by its URL or id, and why it is not handed out now. One row per topic."""
+    """All that is known of a page, by its URL or id, or of a host. One row per topic."""
     return rows(connection, "select * from recrawl.explain_page(%s::text)", what)
 
 

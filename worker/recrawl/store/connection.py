@@ -27,7 +27,7 @@ end $$"""
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
-    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's.
+    """A connection in autocommit: every statement is a transaction of its own. The options are libpq's.
 
     It prepares no statements. A pooler in transaction mode gives one session to several clients, and their prepared
     statements would have the same names.
@@ -36,8 +36,8 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
         with_timeouts(url), autocommit=True, application_name=name, prepare_threshold=None, **options
     )
     settings = [
-        # With the login's own path, PostgreSQL might choose other operators than its own. An empty path is no solution:
-        # a pooler may give the session to a client that calls next_pages without its schema.
+        # The login's own path could contain operators that replace operators of PostgreSQL. An empty path is no
+        # solution: a pooler may give the session to a client that calls next_pages without its schema.
         ("search_path", "recrawl"),
         ("idle_session_timeout", "0"),  # a job may compute for minutes between two statements
         *styles_to_set(connection.info),

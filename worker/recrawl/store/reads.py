@@ -43,7 +43,7 @@ class PagesToAllocate:
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
     due_on: "NDArray[np.float64]"  # days since 1970
-    promised: "NDArray[np.float32]"  # days from last fetch to due time; NaN = not due by the frequency alone
+    planned_interval: "NDArray[np.float32]"  # days from last fetch to due time; NaN = not due by the frequency alone
     pinned: "NDArray[np.float32]"  # fetches per day; NaN = the price decides
 
 
@@ -67,7 +67,8 @@ class NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence on how often pages change: the filter's two numbers minus the numbers of its prior."""
+    """The evidence on how often pages change: the changes and days kept for each page, minus the changes and
+    days of its host's prior."""
 
     host_id: "NDArray[np.int64]"
     changes: "NDArray[np.float32]"
@@ -127,7 +128,7 @@ def evidence(url: str, watch: Watch = lambda _: None) -> Evidence:
 
 @dataclass(frozen=True)
 class LoggedVisits:
-    """The visits of the log, page by page. Each row also has the filter's two numbers for its page."""
+    """The visits of the log, page by page. Each row also has the changes and days that are kept for its page."""
 
     page_id: "NDArray[np.int64]"
     days: "NDArray[np.float32]"

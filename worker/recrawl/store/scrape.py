@@ -25,9 +25,9 @@ def scrape(
 ) -> Scrape:
     """Reads all in a short transaction that writes nothing, with a reader's rights if this login may take them.
 
-    Reads the minutes and runs since one hour before the times given, or since one hour before the newest. The hour is
-    needed because a minute can still grow for less than an hour, and because the clock may have been set back. Also
-    reads the jobs that are running.
+    Reads the minutes and runs since one hour before the times given. Without a time: the minutes of the newest hour,
+    the runs of the last hour. It reads one hour further back because the counts of a minute can grow for almost an
+    hour, and because the clock may have been set back. Also reads the jobs that are running.
     """
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Facts about the server of a crawl. In most columns null = this login may not see the value."""
+"""Facts about the server of a crawl. In transactions() and slots(), null = this login may not see the value."""
 
 from datetime import timedelta
 

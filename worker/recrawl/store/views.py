@@ -12,11 +12,10 @@ from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from recrawl.store.connection import Connection, RowType, rows, rows_as, value
 
-# The counts among the columns that the dashboard reads by ten minutes: their minutes are added up. The other columns
-# that it reads are states: the mean is taken.
+# The columns of ten minutes that are counts: they are added up. The other columns are states: their mean is taken.
 SUMMED_COLUMNS = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
-    *("skipped", "handed_out", "expired", "pages_added"),
+    *("skipped", "pages_added"),
 }
 
 
@@ -45,7 +44,7 @@ def last_allocation(connection: Connection, row_type: type[RowType]) -> RowType 
 
 
 def late_hosts(connection: Connection, row_type: type[RowType], n: int) -> list[RowType]:
-    """The latest first."""
+    """The host that is most late comes first."""
     return of_view(connection, row_type, "late_hosts", "order by late desc nulls last limit %s", n)
 
 
@@ -169,7 +168,8 @@ def events(connection: Connection, row_type: type[RowType], last: timedelta, n: 
 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:
-    """The row of a host in host_status, with its due and late pages. None if there is no host of that name."""
+    """The row of a host in host_status, with the number of its due pages and how late they are. None if there is no
+    host of that name."""
     query: LiteralString = (
         "select h.*, l.due, l.late, l.waits_for"
         " from recrawl.host_status h left join recrawl.late_hosts l using (host) where h.host = %s"

@@ -38,7 +38,7 @@ class CrawlLimit(NamedTuple):
 class CrawlDatabase:
     def __init__(self, dsn: str, name: str) -> None:
         self.name = name
-        self.has_too_few = False  # queues, when GetURLs asked last
+        self.has_too_few = False  # the last GetURLs found fewer queues than it asked for
         self._limits: dict[str, CrawlLimit] = {}  # by host. As in URLFrontier, a restart of the server forgets them
         clock = Clock()
         self._puts, self._gets, self._reads = (
@@ -49,7 +49,7 @@ class CrawlDatabase:
         """Raises recrawl.client.Error if the database cannot be reached, or is no crawl."""
         for database in (self._puts, self._gets, self._reads):
             await database.open()
-            database.give_up_at = 0  # from now on GaveUp is raised at once
+            database.give_up_at = 0.0  # from now on GaveUp is raised at once, if the database is away
 
     async def close(self) -> None:
         for database in (self._puts, self._gets, self._reads):
@@ -102,6 +102,10 @@ class CrawlDatabase:
 
     # ------------------------------------------------------------------------------ next_pages and settings
 
+    async def database_name(self) -> str:
+        (row,) = await self._gets.call("select current_database() as name")
+        return str(row.name)
+
     async def beside(self) -> list[str]:
         """The IDs of crawls with a database of their own: NAME~ID, where this one is called NAME."""
         rows = await self._gets.call(
@@ -115,9 +119,8 @@ class CrawlDatabase:
         return [row.name for row in rows]
 
     async def next_pages(self, hosts: int, per_host: int, held: float, host: str) -> list[Any]:
-        """Pages of hosts that may be requested now. A host gives at most `per_host` pages, and at most as many as its
-        gap allows while they are held (in seconds) and within max_ahead. Its later pages have slots of their own, so
-        that no other call gives them away."""
+        """Pages of hosts that may be requested now: at most `per_host` of a host, and only as many as have slots within
+        max_ahead and within `held` seconds. Each page has a slot of its own, which no other call gets."""
         return await self._gets.call(
             """
             with

@@ -8,7 +8,7 @@ from functools import partial
 
 import psycopg
 from psycopg import AsyncConnection, sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from recrawl.client import Error
 from recrawl.client.database import one_line
@@ -19,7 +19,8 @@ log = logging.getLogger("recrawl.urlfrontier")
 
 DEFAULT = "DEFAULT"
 AGAIN = 1.0  # seconds until the next try to make a crawl, after a failure
-NAMED = re.compile(r"[A-Za-z0-9_.-]{1,30}")  # NAME~ID must be a name that PostgreSQL takes
+NAMED = re.compile(r"[A-Za-z0-9_.-]{1,30}")
+LONGEST_NAME = 63  # bytes: PostgreSQL cuts longer names of databases
 
 
 class UnknownCrawl(Exception):
@@ -33,14 +34,22 @@ class Crawls:
         self._open: dict[str, asyncio.Task[tuple[CrawlDatabase, Puts]]] = {}  # or opening
 
     async def open(self) -> None:
-        await self._opened(DEFAULT, make=False)
+        default = (await self._opened(DEFAULT, make=False))[0]
+        self._database = await default.database_name()  # DATABASE_URL need not name it
+
+    async def close_puts(self) -> None:
+        for _, puts in self._opened_so_far():
+            await puts.close()
 
     async def close(self) -> None:
-        for task in self._open.values():
-            if task.done() and not task.cancelled() and not task.exception():
-                crawl, puts = task.result()
-                await puts.close()
-                await crawl.close()
+        """No call may run any more: it would connect again."""
+        await self.close_puts()
+        for crawl, _ in self._opened_so_far():
+            await crawl.close()
+
+    def _opened_so_far(self) -> list[tuple[CrawlDatabase, Puts]]:
+        tasks = self._open.values()
+        return [task.result() for task in tasks if task.done() and not task.cancelled() and not task.exception()]
 
     async def crawl(self, name: str) -> CrawlDatabase:
         return (await self._opened(name, make=False))[0]
@@ -49,6 +58,8 @@ class Crawls:
         """The puts of a crawl. The crawl is made if it does not exist."""
         if not NAMED.fullmatch(name or DEFAULT):
             raise UnknownCrawl(f"a crawlID is 1 to 30 letters, digits, and _.-, got {name[:40]!r}")
+        if (name or DEFAULT) != DEFAULT and len(self._name_of(name).encode()) > LONGEST_NAME:
+            raise UnknownCrawl(f"the name of its database, {self._name_of(name)}, is longer than {LONGEST_NAME} bytes")
         return (await self._opened(name, make=True))[1]
 
     async def names(self) -> list[str]:
@@ -72,7 +83,7 @@ class Crawls:
             raise UnknownCrawl(f"there is no crawl {name[:40]}")
         if name not in self._open:
             self._open[name] = asyncio.create_task(self._opening(name, make))
-            self._open[name].add_done_callback(partial(self._is_opened, name, make))
+            self._open[name].add_done_callback(partial(self._forget_if_failed, name, make))
         opening = self._open[name]
         try:
             return opening.result() if opening.done() else await asyncio.shield(opening)
@@ -80,7 +91,7 @@ class Crawls:
             # Thousands of callers may get this error: with a traceback it would keep the frames of each.
             raise error.with_traceback(None) from None
 
-    def _is_opened(self, name: str, make: bool, opening: asyncio.Task[tuple[CrawlDatabase, Puts]]) -> None:
+    def _forget_if_failed(self, name: str, make: bool, opening: asyncio.Task[tuple[CrawlDatabase, Puts]]) -> None:
         """After a failure the next call tries again. If the crawl must be made, the next try waits a second, because
         thousands of puts may be asking for it."""
         if opening.cancelled() or not (error := opening.exception()):
@@ -92,7 +103,7 @@ class Crawls:
             del self._open[name]
 
     async def _opening(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:
-        url = self._url if name == DEFAULT else self._of(name)
+        url = self._url if name == DEFAULT else make_conninfo(self._url, dbname=self._name_of(name))
         is_new = make and await self._make(name, url)
         crawl = CrawlDatabase(url, name)
         try:
@@ -104,14 +115,14 @@ class Crawls:
             raise
         return crawl, Puts(crawl)
 
-    def _of(self, name: str) -> str:
-        return make_conninfo(self._url, dbname=f"{conninfo_to_dict(self._url).get('dbname', '')}~{name}")
+    def _name_of(self, name: str) -> str:
+        return f"{self._database}~{name}"
 
     async def _make(self, name: str, url: str) -> bool:
         """Creates the database and migrates it, each if necessary: an earlier process may have been killed between the
         two. Returns whether it migrated the database."""
         if name not in await self.names():
-            database = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
+            database = sql.Identifier(self._name_of(name))
             made = sql.SQL("create database {} template template0 encoding 'UTF8'").format(database)
             async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
                 await connection.execute(made)

@@ -1,31 +1,25 @@
 """Translates URLFrontier's messages into puts, and pages into URLFrontier's messages. No I/O."""
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from recrawl.intake.urls import clean
+from recrawl.intake.urls import clean, host_of_key
 from recrawl.urlfrontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInfo, URLItem
 
 LONGEST_KEY = 255
-NUMBER = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-HOST = re.compile(  # a key that can be a host: an address, or a name that cannot be read as an address
-    rf"({NUMBER}\.){{3}}{NUMBER}|(?!.{{254}})({LABEL}\.)*(?!([0-9]+|0x[0-9a-f]*)$){LABEL}", re.ASCII | re.IGNORECASE
-)
 LATEST = 7_258_118_400  # 2200: later than that is never
 NOT_FETCHED = 0  # the status of a fetch that brought nothing
 Metadata = Mapping[str, StringList]
 
 
 class Put(NamedTuple):
-    """One URL that a client sends. A discovered URL has no field below `host`."""
+    """One URL that a client sends. The fields after `host` are only of known URLs."""
 
     url: str
     meta: str | None  # JSON
-    host: str | None = None  # the host as which the URL is fetched; None = its own
+    host: str | None = None  # the name of the host whose queue and gap the URL shares; None = its own
     is_known: bool = False
     due: str | None = None  # a time in SQL's syntax; None = recrawl decides
     status: int = 200
@@ -45,7 +39,9 @@ def put_of(item: URLItem, client_sets_dates: bool) -> Put | None:
     own_date = datetime.fromtimestamp(seconds, UTC).isoformat() if client_sets_dates and not is_done else None
     due = "infinity" if is_done else own_date
     signature = first(info.metadata, "signature")
-    return Put(found.url, found.meta, found.host, True, due, status_of(info.metadata), signature and signature[:1000])
+    content_hash = signature and signature[:1000]
+    # Known URLs replace their metadata, also by none.
+    return Put(found.url, found.meta or "{}", found.host, True, due, status_of(info.metadata), content_hash)
 
 
 def discovered(info: URLInfo) -> Put | None:
@@ -56,7 +52,7 @@ def discovered(info: URLInfo) -> Put | None:
     meta = json.dumps(metadata) if metadata else None
     if meta and "\\u0000" in meta and any("\0" in text for key in metadata for text in (key, *metadata[key])):
         return None
-    return Put(url, meta, info.key if HOST.fullmatch(info.key) else None)
+    return Put(url, meta, host_of_key(info.key))
 
 
 def as_taken_in(url: str) -> str:
@@ -100,6 +96,7 @@ def metadata_of(meta: Any) -> dict[str, StringList]:
 def item_of(row: Any, crawl: str) -> URLItem:
     """A page for GetURLStatus and ListURLs. The date of a page that was never fetched is the time when it was found."""
     found = int(row.added_at.timestamp()) if row.added_at else 0
-    date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found  # dues are spread by less
+    # Rounded, because due times of the same second are spread within it.
+    date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found
     known = KnownURLItem(info=info_of(row.url, row.host, row.meta, crawl), refetchable_from_date=date)
     return URLItem(known=known, ID=row.url, creation_date=found)

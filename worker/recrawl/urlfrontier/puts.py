@@ -50,7 +50,8 @@ class Puts:
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        for _, ack in self._waiting:
+        while self._waiting:
+            _, ack = self._waiting.popleft()
             ack(FAIL)
 
     async def _take_for_ever(self) -> None:

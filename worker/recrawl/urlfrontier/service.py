@@ -39,7 +39,7 @@ class Service:
         self._crawls = crawls
         self._node = node
         self._puts = PutStreams(crawls, client_sets_dates)
-        self._turn = count()  # counts the calls for all crawls
+        self._turn = count()  # counts the calls of GetURLs that name no crawl
 
     async def PutURLs(self, _requests: object, context: Context) -> None:
         await Stream(context).run(self._puts.take_item)
@@ -78,7 +78,7 @@ class Service:
         return sorted(crawls, key=lambda crawl: not crawl.has_too_few)
 
     async def _known(self, name: str) -> CrawlDatabase | None:
-        """A crawl that does not exist is an empty one, but for GetURLStatus and SetCrawlLimit."""
+        """None if it does not exist. It then counts as empty, except in GetURLStatus and SetCrawlLimit."""
         try:
             return await self._crawls.crawl(name)
         except UnknownCrawl:

@@ -18,7 +18,8 @@ from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage, BatchAck, Discovered
 
 log = logging.getLogger("recrawl.urlfrontier")
 
-# Puts of a stream, or kilobytes if a put is larger. At the limit the client must read acknowledgements first.
+# The puts of a stream that have no acknowledgement yet. A put of n kilobytes counts as n puts. At the limit the client
+# must read acknowledgements first.
 MOST_IN_FLIGHT = 200_000
 
 

@@ -88,8 +88,8 @@ class DashboardHandler(BaseHTTPRequestHandler):
             html = trouble("The dashboard may not read this database.", str(error))
         except Exception as error:
             self.log_message("%s", repr(error))
-            said = f"{type(error).__name__}. The log of recrawl dashboard has the details."
-            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, trouble("The dashboard cannot show this.", said)
+            details = f"{type(error).__name__}. The log of recrawl dashboard has the details."
+            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, trouble("The dashboard cannot show this.", details)
         self.send(status, html)
 
     do_HEAD = do_GET
@@ -119,10 +119,10 @@ class DashboardHandler(BaseHTTPRequestHandler):
         self.log_message("%s", line)
         again = "The dashboard tries again automatically."
         if isinstance(error, psycopg.errors.QueryCanceled):
-            said = f"It did not answer within {lasting(LONGEST_READ)}. {again}"
-            return trouble("The database is too slow to answer.", said)
-        said = f"{again} Crawlers that use this database wait, too. The error is: {line[:300]}"
-        return trouble("The database does not answer.", said)
+            details = f"It did not answer within {lasting(LONGEST_READ)}. {again}"
+            return trouble("The database is too slow to answer.", details)
+        details = f"{again} Crawlers that use this database wait, too. The error is: {line[:300]}"
+        return trouble("The database does not answer.", details)
 
     def send(self, status: HTTPStatus, html: str) -> None:
         body = html.encode()

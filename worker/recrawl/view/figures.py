@@ -1,4 +1,4 @@
-"""The present figures, for status, top, the dashboard and the rules for trouble. They are read together."""
+"""The present figures, for status, top, the dashboard and the rules for trouble. `read` reads all of them."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -124,7 +124,7 @@ class Total:
         return None if self.since is None else min(DAY, max(now - self.since, MINUTE))
 
     def is_whole(self, now: datetime) -> bool:
-        """Whether the counts cover a day. In a young crawl they cover less."""
+        """Whether the counts cover a day, or nothing is known. In a young crawl they cover less."""
         lasts = self.lasts(now)
         return lasts is None or lasts > 23 * HOUR
 
@@ -133,7 +133,7 @@ class Total:
         return "24 h" if self.is_whole(now) else lasting(self.lasts(now))
 
     def left(self, new_pages: float, now: datetime) -> timedelta | None:
-        """The time that new pages last if as many are fetched as on this day. None = not known, or ten years."""
+        """How long new pages last if as many are fetched as on this day. None = not known, or ten years and more."""
         lasts = self.lasts(now)
         days = new_pages / self.first * (lasts / DAY) if lasts and self.first else 3650
         return timedelta(days=days) if days < 3650 else None
@@ -193,7 +193,7 @@ class Schedule:
 
     job: str
     every: timedelta | None  # None = never by itself
-    due_at: datetime | None  # None = it runs, or it never does
+    due_at: datetime | None  # None = it is running now, or it never runs by itself
     running_since: datetime | None = None
 
 
@@ -241,7 +241,7 @@ class Figures:
     allocation: LastAllocation | None = None
     runs: tuple[LastRun, ...] = ()
     schedule: tuple[Schedule, ...] = ()
-    late_hosts: tuple[LateHost, ...] = ()  # the latest first
+    late_hosts: tuple[LateHost, ...] = ()  # the host that is most late comes first
     capped_hosts: tuple[CappedHost, ...] = ()
     settings: dict[str, str | None] = field(default_factory=dict)
 

@@ -38,7 +38,7 @@ class Details:
     detail: str = ""
     level: Level | None = None
     fix: Fix | None = None
-    do: str | None = None  # a command with a name of this crawl; it replaces `do` of the fix
+    do: str | None = None  # a command that names a job, host or table of this crawl; it replaces `do` of the fix
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Rule:
     find: Callable[[Facts], Details | None] | None  # None = only Prometheus can find it
     means: str = ""  # what the trouble is and does, in words that are true of every crawl
     fix: Fix | None = None
-    well: str = ""  # doctor's line if nothing is found; empty = doctor does not list the rule
+    ok_line: str = ""  # doctor's line if nothing is found; empty = doctor does not list the rule
     alert: Alert | None = None
     in_status: bool = True
     is_alone: bool = False  # a verdict then says nothing else

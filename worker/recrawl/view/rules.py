@@ -2,8 +2,8 @@
 
 `recrawl status` shows the first rule that finds something, so the most urgent stand first. `recrawl doctor` shows all
 that have a line for the case that all is well. `make golden` writes those that Prometheus can see to
-docs/monitoring/prometheus-alerts.yml. The rules that say what sets the pace of a crawl without trouble are the last of
-those with a function. Two rules without one follow: only Prometheus can see them.
+docs/monitoring/prometheus-alerts.yml. The order: what is wrong, the most urgent first; then what sets the pace of a
+crawl without trouble; then two rules without a function, which only Prometheus can see.
 
 To add a rule, write a function in its place of the order below. The code of the rule is the name of the function.
 """
@@ -20,11 +20,11 @@ from recrawl.words import count, either, interval, lasting, literal, pace, perce
 FEW = 20  # events: fewer say nothing about shares
 STANDSTILL = timedelta(minutes=5)  # without a report, while a host is ready
 SLOW = timedelta(minutes=1)  # that a ready host waits for a crawler
-UNWATCHED = timedelta(days=1)  # without a worker: then nobody remembers when crawlers last reported
+UNWATCHED = timedelta(days=1)  # without a worker and without a report: the crawl is not in use
 SILENT = timedelta(minutes=1)  # without upkeep
 LONG_OPEN = timedelta(minutes=15)  # a transaction
 MANY_FAIL, MOST_FAIL = 0.2, 0.5  # of the fetches
-MANY_BLOCKED, MOST_BLOCKED, FEW_BLOCKED = 0.1, 0.9, 5  # of the hosts; and hosts
+MANY_BLOCKED, MOST_BLOCKED, FEW_BLOCKED = 0.1, 0.9, 5  # two shares of the hosts; a number of hosts
 UNUSED = 0.1  # of the budget
 JOB_LATE = timedelta(minutes=5)  # that a job is due and no job runs
 MISSED = 3  # a job that waits for another job is late after this number of its own intervals
@@ -35,11 +35,11 @@ SKIPPED = 0.05  # of the revisits
 LESS_FRESH, COVERED = 0.1, 0.9  # of the value of all pages
 OVERSPENT = 1.1  # times the budget
 OTHER_PAGES = 0.3  # of all pages, added since the last allocation
-BIG_HOST, MANY_PAGES = 0.5, 1000  # of all pages; and pages
+BIG_HOST, MANY_PAGES = 0.5, 1000  # a share of all pages; a number of pages
 CLOCK = timedelta(seconds=2)
 NAPTIME = timedelta(seconds=20)  # autovacuum_naptime: the time between two runs of autovacuum
 KEPT_BYTES, BEHIND = 1 << 30, 1_000_000  # of write-ahead log; transactions
-DEAD, MANY_DEAD = 2.0, 100_000  # dead rows per live row; and rows
+DEAD, MANY_DEAD = 2.0, 100_000  # dead rows per live row; a number of rows
 
 WORKER = Fix("worker", "Start a worker. It learns, divides the budget and keeps these figures", "recrawl worker")
 SESSIONS = Fix(
@@ -78,6 +78,45 @@ def rule(level: Level, means: str = "", fix: Fix | None = None, **more: Any) -> 
     return add
 
 
+# ----------------------------------------------------------------------------------------------- parts of sentences
+
+
+def _is_crawled(figures: Figures) -> bool:
+    """Whether a crawler reported within STANDSTILL."""
+    return figures.quiet is not None and figures.quiet < STANDSTILL
+
+
+def _at_least(wait: timedelta | None, limit: timedelta) -> bool:
+    return wait is not None and wait >= limit
+
+
+def _ready_hosts(figures: Figures) -> str:
+    """Ready hosts are counted up to 1,000."""
+    n, wait = figures.now.hosts_ready, lasting(figures.now.ready_wait)
+    hosts = "One host is ready, and" if n == 1 else f"{count(n)} hosts are ready, and the first"
+    return f"{'At least ' if n >= 1000 else ''}{hosts} has waited {wait} for a crawler."
+
+
+def _pace(figures: Figures) -> str:
+    rate = figures.now.fetches_per_second
+    fetches = f"{pace(rate, 'fetches')} over the last five minutes." if rate else ""
+    last = "" if figures.quiet is None else f"The last report came {lasting(figures.quiet)} ago."
+    return f"{fetches} {last}".strip()
+
+
+def _in_force(run: LastRun, as_of: datetime) -> str:
+    if run.job in ALWAYS:
+        return f"It has failed for {lasting(as_of - run.started_at)}. The worker tries it again and again."
+    if run.succeeded_at is None:
+        return "It never succeeded."
+    return f"Its result of {lasting(as_of - run.succeeded_at)} ago stays in force."
+
+
+def _share_of_day(facts: Facts, bad: float, total: float, says: str, fix: Fix | None = None) -> Details:
+    of_all = f"{count(bad)} of {count(total)} in {facts.figures.day.covers(facts.figures.now.as_of)}."
+    return Details(f"{percent(bad / total, 0)} of the {says}.", of_all, fix=fix)
+
+
 # --------------------------------------------------------------------------------------------------------- the database
 
 
@@ -85,7 +124,7 @@ def rule(level: Level, means: str = "", fix: Fix | None = None, **more: Any) -> 
     "trouble",
     f"recrawl needs PostgreSQL {OLDEST_SERVER} or newer.",
     Fix("server", "Use the server that comes with recrawl, or upgrade yours", "env -u DATABASE_URL recrawl up"),
-    well="The version of PostgreSQL is supported.",
+    ok_line="The version of PostgreSQL is supported.",
 )
 def server_version(facts: Facts) -> Details | None:
     says = f"The server is PostgreSQL {facts.server.version}."
@@ -95,7 +134,7 @@ def server_version(facts: Facts) -> Details | None:
 @rule(
     "trouble",
     fix=Fix("database", "Create the tables, or bring them to the newest version", "recrawl migrate"),
-    well="The database has the version of this program.",
+    ok_line="The database has the version of this program.",
     is_alone=True,
 )
 def database(facts: Facts) -> Details | None:
@@ -126,7 +165,7 @@ def empty(facts: Facts) -> Details | None:
     "warn",
     "next_pages returns nothing while the crawl is paused. Reports are still accepted.",
     Fix("paused", "Resume the crawl", "SELECT recrawl.resume();"),
-    well="The crawl is not paused.",
+    ok_line="The crawl is not paused.",
     alert=Alert("The crawl has been paused for a day.", "recrawl_paused == 1", "1d"),
     is_alone=True,
 )
@@ -140,7 +179,7 @@ def paused(facts: Facts) -> Details | None:
     "trouble",
     "Pages that are added or reported reach the queue only through upkeep. Until then they are not handed out.",
     Fix("doctor", "Check everything", "recrawl doctor"),
-    well="Added and reported pages reach the queue.",
+    ok_line="Added and reported pages reach the queue.",
     alert=Alert(
         "New pages and due times have not reached the queue for {{ $value | humanizeDuration }}.",
         f"recrawl_inbox_wait_seconds > {SILENT.seconds}",
@@ -167,7 +206,7 @@ def inbox_stuck(facts: Facts) -> Details | None:
     "trouble",
     "The worker is connected to the database but does no work. It may wait for a lock, or it was stopped.",
     SESSIONS,
-    well="No connected worker is stuck.",
+    ok_line="No connected worker is stuck.",
     alert=Alert(
         "The worker answers, but it has done no upkeep for five minutes, or its figures are ten minutes old.",
         "max_over_time(recrawl_worker_is_running[5m]) == 0 or time() - recrawl_vitals_timestamp_seconds > 600",
@@ -207,7 +246,7 @@ def never_fetched(facts: Facts) -> Details | None:
     "trouble",
     "No page is lost: when a lease ends, its pages are handed out again.",
     NEXT_PAGES,
-    well="Crawlers report, if there is anything to fetch.",
+    ok_line="Crawlers report, if there is anything to fetch.",
     alert=Alert(
         "Crawlers do not report, although the first ready host has waited for {{ $value | humanizeDuration }}.",
         f"recrawl_ready_wait_seconds > {STANDSTILL.seconds} "
@@ -246,7 +285,7 @@ def standing_still(facts: Facts) -> Details | None:
         "See which hosts fail",
         "SELECT host, failures, blocked_reason FROM recrawl.host_status ORDER BY failures DESC LIMIT 10;",
     ),
-    well="Most fetches succeed.",
+    ok_line="Most fetches succeed.",
     alert=Alert(
         f"More than {percent(MANY_FAIL, 0)} of the fetches fail.",
         'sum without (outcome) (rate(recrawl_fetches_total{outcome=~"failed|throttled"}[30m])) '
@@ -287,7 +326,7 @@ def fetches_fail(facts: Facts) -> Details | None:
         "Start more crawlers, or let each take more pages in one call",
         "SELECT * FROM recrawl.next_pages(100, ahead => '2 s');",
     ),
-    well="No ready host waits long for a crawler.",
+    ok_line="No ready host waits long for a crawler.",
     alert=Alert(
         "The crawlers are too slow: ready hosts have waited for more than a minute.",
         f"min_over_time(recrawl_ready_wait_seconds[15m]) > {SLOW.seconds} "
@@ -313,7 +352,7 @@ def crawlers_slow(facts: Facts) -> Details | None:
     "Crawlers still get pages. But change rates are not learned, the budget is not divided anew, and the figures on "
     "this screen are not renewed.",
     WORKER,
-    well="A worker is connected.",
+    ok_line="A worker is connected.",
 )
 def no_worker(facts: Facts) -> Details | None:
     return None if facts.figures.now.worker_is_running or facts.figures.workers else Details("No worker runs.")
@@ -323,7 +362,7 @@ def no_worker(facts: Facts) -> Details | None:
     "warn",
     "Rows that it locked are not available, and PostgreSQL cannot remove rows that were deleted since it began.",
     TRANSACTIONS,
-    well=f"No transaction has been open for {lasting(OPEN)}.",
+    ok_line=f"No transaction has been open for {lasting(OPEN)}.",
     alert=Alert(
         "A transaction has been open for {{ $value | humanizeDuration }}.",
         f"recrawl_longest_transaction_seconds > {LONG_OPEN.seconds}",
@@ -364,7 +403,7 @@ def transaction_open(facts: Facts) -> Details | None:
 @rule(
     "warn",
     fix=Fix("job", "Run it by hand and watch", "recrawl run allocate"),
-    well="No job fails.",
+    ok_line="No job fails.",
     alert=Alert(
         "The job {{ $labels.job_name }} fails. Failures in a row: {{ $value }}. The result of its last success stays "
         "in force.",
@@ -391,7 +430,7 @@ def job_failing(facts: Facts) -> Details | None:
     "warn",
     "Its last result stays in force and grows old.",
     SESSIONS,
-    well="Every job runs as often as it should.",
+    ok_line="Every job runs as often as it should.",
     alert=Alert(
         "The job {{ $labels.job_name }} should have started {{ $value | humanizeDuration }} ago.",
         f"time() - recrawl_job_due_timestamp_seconds > {JOB_LATE.seconds} "
@@ -430,7 +469,7 @@ def job_late(facts: Facts) -> Details | None:
         "SELECT host, blocked_until, blocked_reason, pages FROM recrawl.host_status "
         "WHERE blocked_until IS NOT NULL ORDER BY pages DESC LIMIT 10;",
     ),
-    well="No host is blocked.",
+    ok_line="No host is blocked.",
     alert=Alert(
         f"{{{{ $value }}}} hosts are blocked, more than {percent(MANY_BLOCKED, 0)} of all.",
         f"recrawl_hosts_blocked > {MANY_BLOCKED} * recrawl_hosts and "
@@ -468,7 +507,7 @@ def hosts_blocked(facts: Facts) -> Details | None:
     "The leases of these pages ended before a report came. Crawlers were killed, or they take more pages than they can "
     "fetch while the lease lasts.",
     LONGER_LEASE,
-    well="Crawlers report their pages before the lease ends.",
+    ok_line="Crawlers report their pages before the lease ends.",
     alert=Alert(
         f"More than {percent(EXPIRED, 0)} of the pages that are handed out are never reported.",
         f"rate(recrawl_pages_expired_total[30m]) > {EXPIRED} * rate(recrawl_pages_handed_out_total[30m]) "
@@ -481,10 +520,7 @@ def leases_end(facts: Facts) -> Details | None:
     day = facts.figures.day
     if day.handed_out < FEW or day.expired <= EXPIRED * day.handed_out:
         return None
-    return Details(
-        f"{percent(day.expired / day.handed_out, 0)} of the pages that were handed out were never reported.",
-        f"{count(day.expired)} of {count(day.handed_out)} in {day.covers(facts.figures.now.as_of)}.",
-    )
+    return _share_of_day(facts, day.expired, day.handed_out, "pages that were handed out were never reported")
 
 
 @rule(
@@ -496,7 +532,7 @@ def leases_end(facts: Facts) -> Details | None:
         "Tell the client how many seconds a visit needs before its request, or raise concurrency",
         "Client(…, preparation=0.5, ahead=5)",
     ),
-    well="Crawlers send their requests in time.",
+    ok_line="Crawlers send their requests in time.",
     alert=Alert(
         f"More than {percent(UNUSED_SLOTS, 0)} of the pages that are handed out are released too late for a request.",
         f"rate(recrawl_slots_missed_total[30m]) > {UNUSED_SLOTS} * rate(recrawl_pages_handed_out_total[30m]) "
@@ -518,7 +554,7 @@ def slots_missed(facts: Facts) -> Details | None:
     "warn",
     "Such reports do not change the schedule. The column `detail` of the result of report() gives the reason.",
     Fix("reports", "Let crawlers log the code and detail that report() returns, as here for an unknown page", REPORT),
-    well="Reports are accepted.",
+    ok_line="Reports are accepted.",
     alert=Alert(
         f"More than {percent(REJECTED, 0)} of the reports are not accepted.",
         'sum without (reason) (rate(recrawl_reports_not_accepted_total{reason=~"stale_lease|refused"}[30m])) '
@@ -536,11 +572,7 @@ def reports_rejected(facts: Facts) -> Details | None:
     bad, why = max(
         (day.stale, "came after their lease had ended"), (day.refused, "name an unknown page or are not valid")
     )
-    return Details(
-        f"{percent(bad / reports, 0)} of the reports {why}.",
-        f"{count(bad)} of {count(reports)} in {day.covers(facts.figures.now.as_of)}.",
-        fix=LONGER_LEASE if bad == day.stale else None,
-    )
+    return _share_of_day(facts, bad, reports, f"reports {why}", LONGER_LEASE if bad == day.stale else None)
 
 
 @rule(
@@ -551,7 +583,7 @@ def reports_rejected(facts: Facts) -> Details | None:
         "Let crawlers report content_hash or changed, or the status 304",
         'SELECT * FROM recrawl.report(\'[{"page_id": 1, "status": 200, "content_hash": "5d41402a"}]\');',
     ),
-    well="Reports say whether pages changed.",
+    ok_line="Reports say whether pages changed.",
     alert=Alert(
         "Most reports do not say whether the page changed.",
         f"increase(recrawl_fetches_change_unknown_total[6h]) > {UNTOLD} * sum without (outcome) "
@@ -566,10 +598,7 @@ def changes_not_reported(facts: Facts) -> Details | None:
     could = day.changed + day.unchanged
     if could < FEW or day.change_unknown <= UNTOLD * could:
         return None
-    return Details(
-        f"{percent(day.change_unknown / could, 0)} of the reports do not say whether the page changed.",
-        f"{count(day.change_unknown)} of {count(could)} in {day.covers(facts.figures.now.as_of)}.",
-    )
+    return _share_of_day(facts, day.change_unknown, could, "reports do not say whether the page changed")
 
 
 # ------------------------------------------------------------------------------------ budget, allocation and freshness
@@ -580,7 +609,7 @@ def changes_not_reported(facts: Facts) -> Details | None:
     "Pages were fetched so late that the next fetch was due already. The crawl makes fewer fetches than its allocation "
     "expects.",
     Fix("revisits", "See what late pages wait for: crawlers, gaps or blocks", "recrawl status"),
-    well="Few revisits are skipped.",
+    ok_line="Few revisits are skipped.",
     alert=Alert(
         f"More than {percent(SKIPPED, 0)} of the revisits are skipped.",
         f"increase(recrawl_revisits_skipped_total[1h]) > {SKIPPED} * "
@@ -603,7 +632,7 @@ def revisits_skipped(facts: Facts) -> Details | None:
     "warn",
     "Revisits are late or skipped, or pages change more often than was known.",
     Fix("freshness", "Learn the change rates anew. The next allocation then uses them", "recrawl run rates"),
-    well="The crawl is as fresh as its allocation expects.",
+    ok_line="The crawl is as fresh as its allocation expects.",
     alert=Alert(
         "{{ $value | humanizePercentage }} of the value is fresh, more than "
         f"{count(100 * LESS_FRESH)} points less than the allocation expects.",
@@ -628,7 +657,7 @@ def less_fresh(facts: Facts) -> Details | None:
     )
 
 
-@rule("warn", fix=ALLOCATE, well="The allocation in force fits the settings and the pages.", in_status=False)
+@rule("warn", fix=ALLOCATE, ok_line="The allocation in force fits the settings and the pages.", in_status=False)
 def allocation_outdated(facts: Facts) -> Details | None:
     last, figures, checkup = facts.figures.allocation, facts.figures, facts.checkup
     if last is None:
@@ -652,7 +681,7 @@ def allocation_outdated(facts: Facts) -> Details | None:
     "warn",
     "Minimums (longest_interval), new pages, retries, boosts or fetch_now take more than the allocation plans.",
     ALLOCATE,
-    well="The crawl does not fetch more than its budget.",
+    ok_line="The crawl does not fetch more than its budget.",
     alert=Alert(
         f"The crawl fetches more than {OVERSPENT} times its budget: {{{{ $value | humanize }}}} fetches a second.",
         f"sum without (outcome) (rate(recrawl_fetches_total[1d])) > {OVERSPENT} * recrawl_budget_fetches_per_second",
@@ -674,7 +703,7 @@ def over_budget(facts: Facts) -> Details | None:
     "warn",
     "Does this host make up URLs without end? A limit keeps them out.",
     Fix("host", "Limit the pages of this host", "SELECT recrawl.set_host('example.com', max_pages => 10000);"),
-    well="No single host has most of the pages.",
+    ok_line="No single host has most of the pages.",
     in_status=False,
 )
 def big_host(facts: Facts) -> Details | None:
@@ -695,7 +724,7 @@ def big_host(facts: Facts) -> Details | None:
     "warn",
     "Crawlers on this machine must use the column wait, not fetch_at.",
     Fix("clock", "See whether this machine's clock is synchronised", "timedatectl status"),
-    well="The clocks of this machine and of the server agree.",
+    ok_line="The clocks of this machine and of the server agree.",
 )
 def clocks_differ(facts: Facts) -> Details | None:
     if facts.asked_at is None or facts.server.clock is None:
@@ -711,7 +740,7 @@ def clocks_differ(facts: Facts) -> Details | None:
     "warn",
     "PostgreSQL could not remove them. They make every scan slower.",
     Fix("vacuum", "See what keeps them", "VACUUM (VERBOSE) recrawl_internal.queue;"),
-    well="PostgreSQL removes deleted rows.",
+    ok_line="PostgreSQL removes deleted rows.",
 )
 def dead_rows(facts: Facts) -> Details | None:
     if not facts.server.vacuums:
@@ -730,7 +759,7 @@ def dead_rows(facts: Facts) -> Details | None:
     "warn",
     "docs/in-production.md says what each setting is for. shared_buffers needs a restart of PostgreSQL.",
     Fix("settings", "Set it, as a superuser or on the settings page of a managed server", "SHOW autovacuum_naptime;"),
-    well="The settings of the server fit a crawl.",
+    ok_line="The settings of the server fit a crawl.",
     in_status=False,
 )
 def server_settings(facts: Facts) -> Details | None:
@@ -758,7 +787,7 @@ def server_settings(facts: Facts) -> Details | None:
     "warn",
     "Is the replica gone? Then drop its slot.",
     Fix("replica", "Drop the slot of a replica that is gone", "SELECT pg_drop_replication_slot('name');"),
-    well="No replica is far behind.",
+    ok_line="No replica is far behind.",
 )
 def replica_behind(facts: Facts) -> Details | None:
     for slot in facts.slots:
@@ -782,7 +811,7 @@ def replica_behind(facts: Facts) -> Details | None:
     "warn",
     "Somebody who takes over a crawler controls the whole server.",
     Fix("login", "Give crawlers a login of their own", "CREATE ROLE crawler LOGIN IN ROLE recrawl_crawler;"),
-    well="No crawler is connected as a superuser.",
+    ok_line="No crawler is connected as a superuser.",
 )
 def crawler_is_superuser(facts: Facts) -> Details | None:
     if facts.is_embedded:
@@ -825,9 +854,14 @@ def budget_unused(facts: Facts) -> Details | None:
     if last is None or facts.figures.budget is None or last.unused <= UNUSED * last.budget:
         return None
     unused = count(last.unused)
+    why = (
+        f"The gaps of {things(last.capped_hosts, 'host')} allow no more."
+        if last.capped_hosts
+        else "No gap limits the pages: the policy or the setting shortest_interval gives them no more."
+    )
     return Details(
-        "The crawl keeps up. Gaps leave a part of the budget unused.",
-        f"{_pace(facts.figures)} The gaps leave no use for {unused} of {count(last.budget)} fetches a day.",
+        "The crawl keeps up. A part of the budget is not used.",
+        f"{_pace(facts.figures)} The allocation has no use for {unused} of {count(last.budget)} fetches a day. {why}",
         fix=Fix("budget", f"{unused} fetches a day are not used. See what a lower budget costs", "recrawl plan"),
     )
 
@@ -843,7 +877,7 @@ def budget_sets_pace(facts: Facts) -> Details | None:
 
 @rule("ok")
 def gaps_set_pace(facts: Facts) -> Details:
-    """Without a budget, and if no page waits for a gap, the shortest interval does."""
+    """If there is no budget and no page waits for a gap, the shortest interval sets the pace."""
     figures = facts.figures
     capped = figures.allocation.capped_hosts if figures.allocation else 0
     waits = figures.budget or capped or figures.now.new_waiting or figures.minute.due_gap
@@ -885,34 +919,3 @@ _rules += [
 ]
 
 RULES = tuple(_rules)
-
-
-def _is_crawled(figures: Figures) -> bool:
-    """Crawlers report."""
-    return figures.quiet is not None and figures.quiet < STANDSTILL
-
-
-def _at_least(wait: timedelta | None, limit: timedelta) -> bool:
-    return wait is not None and wait >= limit
-
-
-def _ready_hosts(figures: Figures) -> str:
-    """Ready hosts are counted up to 1,000."""
-    n, wait = figures.now.hosts_ready, lasting(figures.now.ready_wait)
-    hosts = "One host is ready, and" if n == 1 else f"{count(n)} hosts are ready, and the first"
-    return f"{'More than ' if n >= 1000 else ''}{hosts} has waited {wait} for a crawler."
-
-
-def _pace(figures: Figures) -> str:
-    rate = figures.now.fetches_per_second
-    fetches = f"{pace(rate, 'fetches')} over the last five minutes." if rate else ""
-    last = "" if figures.quiet is None else f"The last report came {lasting(figures.quiet)} ago."
-    return f"{fetches} {last}".strip()
-
-
-def _in_force(run: LastRun, as_of: datetime) -> str:
-    if run.job in ALWAYS:
-        return f"It has failed for {lasting(as_of - run.started_at)}. The worker tries it again and again."
-    if run.succeeded_at is None:
-        return "It never succeeded."
-    return f"Its result of {lasting(as_of - run.succeeded_at)} ago stays in force."

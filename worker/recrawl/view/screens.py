@@ -35,7 +35,7 @@ def _figures(figures: Figures) -> Iterator[str]:
     now, day, minute = figures.now, figures.day, figures.minute
     if day.fetches or now.fetches_per_second:
         of_budget = day.of_budget(figures.budget, now.as_of)
-        spent = "" if of_budget is None else f" {bar(of_budget, 20)} {percent(of_budget, 0)} of budget"
+        spent = "" if of_budget is None else f" {bar(of_budget, 16)} {percent(of_budget, 0)} of budget"
         yield _row(
             "fetches",
             pace(now.fetches_per_second or 0),
@@ -99,7 +99,7 @@ def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime
         comes = f"next {when(job.due_at, as_of)}" if job.due_at and worker_is_running else ""
         lines.append(f"{mark} {job.job:<10} {_ran(job.job, run, as_of):<38} {every:<12} {comes}".rstrip())
         if run and run.message and run.ok is not None:
-            lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4)[:3]]
+            lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4, max_lines=3, placeholder=" …")]
     if not worker_is_running:
         lines += ["", "▲ No worker runs, so no job starts automatically: recrawl worker"]
     return [*lines, "", "Run a job now: recrawl run JOB"]
@@ -160,7 +160,7 @@ def top(figures: Figures, verdict: Diagnosis, name: str, height: int = 24) -> li
         expected = [f"expected {percent(last.expected)}"] if last.expected is not None else []
         lines.append(_trend("fresh", fresh, percent(last.fresh), *expected))
     lines.append("")
-    lines += _hosts(figures)[: height - len(lines) - 1]
+    lines += _hosts(figures)[: max(0, height - len(lines) - 1)]
     return [*lines, *[""] * (height - 1 - len(lines)), "renewed every 2 s · q quits"]
 
 
@@ -201,7 +201,10 @@ def _thousand(number: int) -> str:
 
 
 def _row(name: str, figure: str, more: str = "") -> str:
-    return f"  {name:<10}  {figure:<14} {more}".rstrip()[:WIDTH]
+    """Leaves out the last parts of `more` if they do not fit."""
+    while len(line := f"  {name:<10}  {figure:<14} {more}".rstrip()) > WIDTH and more:
+        more = more.rpartition(", ")[0] or more.rpartition(" ")[0]
+    return line[:WIDTH]
 
 
 def _commands(text: str) -> list[str]:

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from recrawl import store
+from recrawl.intake.urls import as_stored
 from recrawl.view.parts import page
 from recrawl.view.parts.html import Html, el
 from recrawl.words import HERE, clock, count, interval, lasting, literal, moment, things
+
+SHORTEST, LONGEST = timedelta(milliseconds=1), timedelta(days=30)  # the gaps that set_host takes
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class SearchResult:
 
 
 def find(connection: store.Connection, asked: str) -> SearchResult:
-    now = datetime.now(HERE)
+    now, asked = datetime.now(HERE), as_stored(asked)
     if not asked or "\0" in asked:
         return SearchResult("", now)
     if asked.isdecimal() or "://" in asked:
@@ -96,10 +99,10 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
         ("handed out so far", count(host["handed_out"])),
         ("failed recently", count(host["failures"])),
     ]
-    name = literal(host["host"])
+    name, half, twice = literal(host["host"]), max(host["gap"] / 2, SHORTEST), min(host["gap"] * 2, LONGEST)
     changes = [
-        ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {interval(host['gap'] / 2)});"),
-        ("half as fast", f"SELECT recrawl.set_host({name}, gap => {interval(host['gap'] * 2)});"),
+        ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {interval(half)});"),
+        ("half as fast", f"SELECT recrawl.set_host({name}, gap => {interval(twice)});"),
         ("unblock it", f"SELECT recrawl.unblock_host({name});")
         if until
         else ("block it", f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"),

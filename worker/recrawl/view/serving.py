@@ -8,7 +8,7 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-# A page from elsewhere whose name leads here (DNS rebinding) has another name than these.
+# The names of this machine. A web site whose name leads here (DNS rebinding) sends another name.
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 

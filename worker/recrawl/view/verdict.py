@@ -17,7 +17,7 @@ WITHOUT_TABLES = ("server_version", "database")  # the rules that can be asked b
 def verdict(figures: Figures) -> Diagnosis:
     """The first finding, with its fix and the fixes of later findings.
 
-    If something is wrong, only findings that are trouble give their fixes.
+    If something is wrong, later findings of the level `ok` give no fixes.
     """
     facts = Facts(figures)
     findings = ((rule, finding) for rule in RULES if rule.in_status and (finding := rule.on(facts)))
@@ -32,7 +32,7 @@ def verdict(figures: Figures) -> Diagnosis:
 
 
 def checks(facts: Facts) -> list[Diagnosis]:
-    rules = [rule for rule in RULES if rule.well]
+    rules = [rule for rule in RULES if rule.ok_line]
     if facts.figures.database != "same":
         rules = [rule for rule in rules if rule.code in WITHOUT_TABLES]
-    return [rule.on(facts) or Diagnosis(rule.code, "ok", rule.well) for rule in rules]
+    return [rule.on(facts) or Diagnosis(rule.code, "ok", rule.ok_line) for rule in rules]

@@ -1,6 +1,7 @@
 """The fetches of pages whose gain is exactly the price. The price alone does not determine them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,12 @@ def test_there_are_none_where_a_price_tells_pages_apart() -> None:
 def test_pages_that_get_nothing_are_no_ties() -> None:
     fast = Web(np.ones(2), np.array([100.0, 1e6]), np.array([0, 2]), np.array([math.inf]))
     assert np.isnan(ties.per_change_at_the_price(fast, allocate(fast, 0.0), "freshness")).all()
+
+
+def test_at_an_infinite_price_no_page_is_tied() -> None:
+    slow = web(rate=0.5)
+    found = replace(allocate(slow, 12.0), host_price=np.full(2, math.inf))
+    assert np.isnan(ties.per_change_at_the_price(slow, found, "freshness")).all()
 
 
 @pytest.mark.parametrize("exploration", [0.05, 0.3, 0.5])

@@ -30,6 +30,8 @@ def test_what_is_never_visited_is_never_seen_and_what_never_changes_is_fresh() -
     found = outlook(np.array([1.0, 3.0]), np.array([1.0, 0.0]), np.zeros(2))
     assert (found.fresh, found.changes_seen, found.fetches) == (0.75, 0, 0)
     assert found.delay_days == found.age_days == math.inf
+    without_value = outlook(np.array([0.0, 1.0]), np.ones(2), np.array([0.0, 1.0]))
+    assert without_value.age_days < 1, "without a warning of numpy"
     static = outlook(np.ones(2), np.zeros(2), np.array([0.0, 1.0]))
     assert (static.fresh, static.delay_days, static.age_days, static.fetches) == (1, 0, 0, 1)
 

@@ -2,8 +2,9 @@
 
 The due time of a page follows from the price at its last fetch. Prices follow the crawl at once, but a due time follows
 only at the next fetch. So after a crawl has grown, it fetches too much for as long as the old intervals last. After it
-has shrunk, it fetches too little. Therefore some due times are moved to the interval of the present frequency: only
-as many as needed, those with the largest difference first. While prices do not change, no due time is moved.
+has shrunk, it fetches too little. Therefore some due times are moved to the interval of the present frequency.
+`too_late` finds pages that always move. `to_move` finds others: only as many as needed, those with the largest
+difference first. While prices do not change, it finds no page.
 """
 
 from typing import Any
@@ -40,8 +41,9 @@ def to_move(
     """The pages whose due time should move to 1 / frequency after their last fetch. Times are in days.
 
     `due_in` is counted from now, `planned_interval` from the last fetch (NaN if the due time may not be moved).
-    `wanted` is the number of fetches wanted within `ahead`. Two kinds of pages do not move. A late page waits for a
-    slot of its host or for a crawler. On a capped host the gap decides how many pages are fetched.
+    `wanted` is the number of fetches wanted within `ahead`. Three kinds of pages do not move: late pages, which wait
+    for a slot of their host or for a crawler; pages of capped hosts, because there the time between two requests
+    decides; and pages whose new interval is at most 2 · ahead.
     """
     # The fetches within `ahead` if no due time moves: one for each page that becomes due, and the repeated fetches of
     # pages whose interval is shorter than `ahead`. `over` is their number minus `wanted`.

@@ -13,7 +13,7 @@ A and 10 on host B. The setting discovery is .3, and the budget is large:
     revisits get             70    10
     new pages get            30    90    what the revisits leave
 
-If a host has fewer new pages than computed, it still keeps its plan for revisits: its price makes no more of them due.
+If a host has fewer new pages than computed, the rest of its slots stays free: its price makes no more revisits due.
 """
 
 import math
@@ -118,7 +118,7 @@ def split_budget(
 ) -> BudgetSplit:
     """Divides a budget between new pages and revisits.
 
-    The guaranteed part of revisits is their share of the budget. Retries are subtracted from the part of revisits, at
+    Revisits are guaranteed the share 1 − discovery of the budget. Retries are subtracted from the part of revisits, at
     most half of that part. An infinite budget means that there is no budget. Revisits then get
     `revisits_without_budget`, new pages get all slots that revisits leave, and retries are ignored. The budget of the
     answer is the sum of revisits and new pages.

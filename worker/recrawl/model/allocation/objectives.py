@@ -164,7 +164,7 @@ def _age(frequency, value, rate):  # type: ignore[no-untyped-def]
     if u < 1.0:
         gone = exp_of_minus(u)
         # For a small u, u²/2 − u + 1 − e^−u (stale) and u²/2 − φ(u) (marginal) are differences of nearly equal numbers.
-        # So each is computed as a power series of itself times e^u: all terms of these series are positive.
+        # So e^u · stale and e^u · marginal are computed, as power series in u: all their terms are positive.
         stale, marginal = 0.0, 0.0
         for k in range(18, 2, -1):
             stale = (stale + (k - 1) * (k - 2) / 2) * u / k

@@ -1,13 +1,13 @@
 """Chooses the pages of a host with a backlog that go before pages that have been due for longer.
 
 After an outage a host has more due pages than slots, for hours or days. The queue alone would fetch the pages that have
-waited longest (DELAYED of Souza, 2010, serves pages in this order). The gain of a fetch now is the objective's
-marginal utility of one more fetch, if the fetches were as far apart as the copy is old. For freshness this is
-value/rate · (1 − (1 + rate·age)·e^(−rate·age)). The host has a number of slots until the next run. The pages that are
-that gain most take these places, and exchange their due times with the pages that had the places before.
+waited longest (DELAYED of Souza, 2010, serves pages in this order). The gain of a fetch now is the objective's marginal
+utility of one more fetch, if the fetches were as far apart as the copy is old. For freshness this is value/rate · (1 −
+(1 + rate·age)·e^(−rate·age)). The host has a number of slots until the job runs next. The pages that gain most take
+these places, and exchange their due times with the pages that had the places before.
 
-One place in eight is for the page that is late for longest by its own interval. Neither its gain nor an earlier
-exchange matters for this. So each page has its turn, even if the host never catches up.
+One place in eight is for the page whose last fetch + interval is longest ago. Neither its gain nor an earlier exchange
+matters for this. So each page has its turn, even if the host never catches up.
 """
 
 import numpy as np

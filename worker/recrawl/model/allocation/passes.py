@@ -58,7 +58,7 @@ class Bracket(NamedTuple):
     at_low: Floats
     high: float
     at_high: Floats
-    share_at_low: float  # of the fetches; the rest is bought at the higher price
+    share_at_low: float  # each page gets this share of its frequency at `low`, and the rest of its frequency at `high`
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ def passes_for(objective: Objective) -> Passes:
 
     @compiled_in_order(objective.name)
     def first_price(value, rate, wanted):  # type: ignore[no-untyped-def]
-        """A price to begin with. It is about right if there are many fetches: every G is then near a power of the
-        price."""
+        """A price to begin with. It is about right if there are many fetches: the fetches per change are then near
+        a power of the price."""
         root = 0.0
         for i in range(value.size):
             r = np.float64(rate[i])
@@ -270,9 +270,9 @@ def passes_for(objective: Objective) -> Passes:
         frequency at the higher price.
 
         Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. The
-        shortfall is the difference between the largest possible utility minus cost and the utility minus cost of these
-        frequencies, at the higher price. It is at most the difference of the prices, for each fetch of the budget. At
-        the lower price it could be much more, because demand may jump there far beyond the budget.
+        shortfall is the difference between the largest possible profit and the profit of these frequencies. The profit
+        is the utility minus the cost, at the higher price. It is at most the difference of the prices, for each fetch
+        of the budget. At the lower price it could be much more, because demand may jump there far beyond the budget.
         """
         spent = 0.0
         utility = 0.0

@@ -78,7 +78,8 @@ Divide = Callable[[Web, float], Allocation]
 
 
 def allocate_beside(pins: Pins, web: Web, budget: float, objective: str, limits: Limits, divide: Divide) -> Allocation:
-    """Gives pinned pages their shares, and divides the rest between the other pages. The proof is of that division."""
+    """Gives pinned pages their shares, and divides the rest between the other pages. `utility` and `bound` include
+    the pinned pages. The other proofs are only of the division."""
     if not len(pins.page):
         return divide(web, budget)
     shares = pins.shares(web.cap, budget, limits)

@@ -65,16 +65,16 @@ def host_of_page(starts: NDArray[np.int64]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    objective: str  # the objective of the prices: by it a price gives the frequency of a page, also after new fetches
+    objective: str  # with it, the frequency of a page follows from a price, also after new fetches
     price: float  # utility that one more fetch per day would bring
-    host_price: Floats  # the same on each host: above `price` if the host is at its cap
+    host_price: Floats  # the price of each host: `price`, or more if the host is at its cap
     host_floor: Floats  # the least fetches per day of each page of the host
     capped: NDArray[np.bool_]  # a larger cap would be used
     frequency: Floats  # fetches per day of each page
     spent: float  # fetches per day
     utility: float
     bound: float  # no allocation within these limits has more utility, by duality
-    duality_gap: float  # (bound − utility) / utility, which is summed over hosts that may be fetched
+    duality_gap: float  # (bound − utility) / utility, over the hosts whose utility is finite
     residual: float  # the largest share by which the budget is missed or a cap is exceeded
     spread: float  # the largest share by which a page's marginal utility differs from its host's price, within limits
     floor_interval: float  # days: the longest time that floors let a page of an open host wait; NaN without floors
@@ -112,7 +112,8 @@ class HostTotals:
 
 
 def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> HostTotals:
-    """The fetches that hosts would take at the price and with the floors of an allocation, and their utility."""
+    """The fetches that hosts would take at the price and with the floors of an allocation, within the caps of `web`,
+    and their utility."""
     passes, price = passes_for(objective_named(objective)), allocation.price
     pages = LimitedPages(web.value, web.rate, web.starts, web.cap, allocation.host_floor, limits.ceiling)
     if price == 0:

@@ -26,7 +26,8 @@ def per_change_at_the_price(web: Web, allocation: Allocation, objective: str) ->
     price = allocation.host_price[web.host]
     weight = objective_named(objective).weight(web.value, web.rate)
     with np.errstate(invalid="ignore"):
-        tied = np.flatnonzero((np.abs(weight - price) <= EQUAL * price) & (allocation.frequency > 0) & (weight > 0))
+        is_at_price = np.isfinite(price) & (np.abs(weight - price) <= EQUAL * price)
+    tied = np.flatnonzero(is_at_price & (allocation.frequency > 0) & (weight > 0))
     hosts = len(web.cap)
     host = web.host[tied]
     rate, floor = web.rate[tied].astype(np.float64), allocation.host_floor[host]

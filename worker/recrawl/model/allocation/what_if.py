@@ -27,14 +27,20 @@ def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
 
 
 def budget_that_reaches(
-    allocated: Callable[[float, float | None], Allocation], share: float, web: Web, objective: str, accuracy: float
+    allocated: Callable[[float, float | None], Allocation],
+    share: float,
+    web: Web,
+    objective: str,
+    accuracy: float,
+    largest: float = math.inf,
 ) -> float:
     """The smallest budget that reaches this share of the utility that the web would have if every page were always
     fresh.
 
     For the objectives in which that utility is not 0: freshness, poisson_freshness and new_content. `allocated` divides
-    a budget; its second argument is a price to begin with. The search begins with a small budget and doubles it until
-    it is enough, because a larger budget may bring less if new pages take slots from revisits.
+    a budget; its second argument is a price to begin with. No budget above `largest` brings more. The search begins
+    with a small budget and doubles it until it is enough. It does not begin with the largest budget, because a larger
+    budget brings less if new pages take slots from revisits.
     """
     most = _utility_of_always_fresh(web, objective)
     if not 0 <= share < 1:
@@ -45,7 +51,7 @@ def budget_that_reaches(
     budget, wanted, low, best = float(web.rate.sum(dtype=np.float64)) / 64, (1 - share) * most, 0.0, -math.inf
     while (allocation := allocated(budget, allocation.price_to_try)).utility < share * most:
         best = max(best, allocation.utility)
-        if allocation.price == 0:
+        if allocation.price == 0 or budget >= largest:
             raise ValueError(f"share must be at most {best / most:.6g} on this web, got {share}")
         low, budget = budget, 2 * budget
     high, last_step, tries = budget, math.inf, 1

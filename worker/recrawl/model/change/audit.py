@@ -1,4 +1,5 @@
-"""Compares the filter's two numbers with the full maximum likelihood from the fetch log, page by page."""
+"""Compares the two numbers that are kept for each page with the full maximum likelihood from the fetch log, page by
+page."""
 
 from dataclasses import dataclass
 
@@ -17,7 +18,8 @@ TAIL = 0.05  # the share of the belief below the credible interval, and above it
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far filter and full likelihood are apart on pages with this many visits.
+    """How far two rates are apart, on pages with this many visits: the rate from the two numbers that recrawl stores
+    (the filter), and the likeliest rate.
 
     The ratio of the two rates exists only if the likeliest rate is positive. A page that was never seen to change has
     no ratio. It counts only for `inside`: the share of pages whose likeliest rate lies in the filter's 90 % interval.

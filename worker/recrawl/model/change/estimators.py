@@ -62,17 +62,19 @@ class VisitLog:
 
 
 def full_mle(visits: VisitLog) -> Array:
-    """The rate under which the visits are likeliest. Always finite: nan without visits, 0 if no visit found a change.
+    """The rate under which the visits are likeliest. NaN without visits, 0 if no visit found a change; finite if every
+    visit did.
 
-    Where every visit found a change, half an unchanged visit of mean length is added: at equal intervals this is
-    what the bias correction of Cho & Garcia-Molina makes of it.
+    If every visit found a change, half an unchanged visit of mean length is added. With equal intervals the rate is
+    then the one of the bias-corrected estimate of Cho & Garcia-Molina.
     """
     phantom = np.where(visits.changes == visits.visits, 0.5 * visits.days / np.maximum(visits.visits, 1), 0.0)
     return np.where(visits.visits > 0, likeliest(visits, 0.0, phantom), np.nan)
 
 
 def likeliest(visits: VisitLog, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
-    """Solves more_changes + Σ_changed y/(e^y − 1) = λ·(more_days + U) for λ, by Newton steps in ln λ on its logarithm.
+    """Solves more_changes + Σ_changed y/(e^y − 1) = λ·(more_days + U) for λ, by Newton steps in ln λ, on the
+    logarithm of both sides.
 
     Here y = λw, and w are the intervals. X is the number of visits that found a change, U the days of the unchanged
     intervals, and V the days of the changed intervals. Because 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between

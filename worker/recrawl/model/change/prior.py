@@ -6,14 +6,14 @@ prior: `changes` = a − a0 and `days` = b − b0. So no column is needed in add
 
 An alternative was to store totals of each page: changed visits, days seen changed and days seen unchanged. Both were
 compared on twenty simulated hosts, without a prior of all hosts. The mean rates are about equally good. If visits tell
-little, the shape from the evidence is too large: up to 2 times on slow hosts, and 5 to 10 times if nearly every visit
-finds a change or if a page has only three visits. The totals err less in these cases.
+little, the shape a0 that is fitted to the evidence is too large: up to 2 times on slow hosts, and 5 to 10 times if
+nearly every visit finds a change or if a page has only three visits. The totals err less in these cases.
 
 The fit maximises the likelihood of the seen changes in the seen days (a negative binomial) on all pages of the host,
 times the probability of such a host among all hosts. A host with few pages, or with pages that tell little, stays near
 the prior of all hosts.
 
-If visits are so far apart that each one finds a change, they only show that the rates are not lower. The fit then
+If visits are so far apart that each one finds a change, they give only a lower bound of the rates. The fit then
 approaches the true rates in several refits, while the pages are visited more and more often.
 """
 
@@ -30,7 +30,7 @@ from recrawl.model.limits import FIRST_CHANGES, FIRST_DAYS
 Positions = NDArray[np.int64]
 
 # A prior that is worth more than ten changes would outweigh the page's own changes. A prior that is worth less than a
-# twentieth of a change says that nearly all pages are static: its credible intervals would start at 1e-27 of the mean.
+# twentieth of a change says that nearly all pages are static: its credible intervals would start at 1e-25 of the mean.
 LEAST_A, MOST_A = 0.05, 10.0
 
 # The mean rates that a prior may have: from once in three centuries to once in a minute and a half.

@@ -60,7 +60,7 @@ SLOW_RATE = 0.7  # steps with a higher rate are worth an extrapolation
 @dataclass(frozen=True)
 class Cash:
     """The cash between two sweeps: the cash that hubs have received and not given yet, and the cash of the virtual
-    page. The virtual page has no cash, unless pages were forgotten or no page passes anything on."""
+    page. After a sweep the virtual page has no cash, unless no page passes anything on."""
 
     hub: Amounts
     virtual: float
@@ -184,7 +184,7 @@ def _iterate(side: "_Side", sweep: Callable[[], float], wanted: float, most_swee
     while error > wanted and sweeps < most_sweeps:
         if len(last_cash) == 3 and _are_even(rates):
             side.extrapolate(*last_cash)
-            least_rate = max(least_rate, *rates)  # what was slow once is only smaller now
+            least_rate = max(least_rate, *rates)  # the slow error is smaller now, but as slow
             steps, last_cash = [], []
         residual = sweep()
         sweeps += 1
@@ -197,7 +197,7 @@ def _iterate(side: "_Side", sweep: Callable[[], float], wanted: float, most_swee
 
 
 def _are_even(rates: list[float]) -> bool:
-    """Whether what is left to go is nearly the same by any of these rates, and much."""
+    """Whether the error that is left is nearly the same by each of these rates, and large."""
     return min(rates) > SLOW_RATE and max(rates) < 1 and 1 - min(rates) < 1.25 * (1 - max(rates))
 
 
@@ -224,7 +224,8 @@ class _Side:
         # A hub gives to the virtual page what it gives to any other: as an authority of unknown relevance does.
         half = np.full(1, limits.UNKNOWN_RELEVANCE, np.float32)
         weights = self._gives_by, half if relevance is None else relevance, self._to_each, self._to_virtual
-        (self._reaches_pages,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
+        # The cash that pages get if each page has one unit of cash.
+        (self._reaches_pages,) = self._sums(_weigh, *weights)
 
         self.received = received
         # The share that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷

@@ -2,9 +2,10 @@
 a share of the budget for exploring (Upadhyay et al., 2020, the version with phases).
 
 It assumes that rates never change. The first phase lasts until the policy before it makes no difference any more:
-ln(values / share) / least rate. It lasts no longer than one round of uniform visits. There are two differences from the
-source. Prices follow the learned rates all the time, not only at the end of phases. And exploring is a floor under
-every page (as in opt_polite), not a mixture of two policies, because a mixture would overload hosts.
+ln(sum of all values / share of exploring) / least rate. It lasts no longer than one round of uniform visits. There are
+two differences from the source. Prices follow the learned rates all the time, not only at the end of phases. And
+exploring is a floor under every page (as in opt_polite), not a mixture of two policies, because a mixture would
+overload hosts.
 """
 
 import math

@@ -1,8 +1,8 @@
 """The best division of the budget as if hosts had no gaps (Cho & Garcia-Molina, 2003; Souza, 2010: CHO).
 
 It assumes the same as opt_polite, and also that every host allows any number of requests. If a host has fewer slots
-than that, all its visits come late, in proportion, and a part of the budget is never spent. The utility in the answer
-takes this into account. Blocked hosts still get nothing.
+than its pages get visits, all of them come late, in proportion, and a part of the budget is never spent. The utility in
+the answer takes this into account. Blocked hosts still get nothing.
 """
 
 from dataclasses import replace

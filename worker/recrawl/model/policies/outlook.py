@@ -49,6 +49,6 @@ def outlook(value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], f
         fresh=float((values * fresh).sum()) / total_value,
         changes_seen=float(seen.sum()),
         delay_days=float(delay.sum()) / changes if changes else 0.0,
-        age_days=float(np.where(values > 0, values * age, 0.0).sum()) / total_value,
+        age_days=float((values * np.where(values > 0, age, 0.0)).sum()) / total_value,
         fetches=float(frequency.sum()),
     )

@@ -17,8 +17,8 @@ def host_table(
 
     def shown(host: str, *cells: object) -> Html:
         link = el("a", host, href=f"/find?{urlencode({'q': host})}") if report.live else host
-        told = (el("td", cell, class_=c, data_name=words) for (words, c), cell in zip(columns, cells, strict=True))
-        return el("tr", el("th", link, scope="row"), told)
+        rest = (el("td", cell, class_=c, data_name=words) for (words, c), cell in zip(columns, cells, strict=True))
+        return el("tr", el("th", link, scope="row"), rest)
 
     shown_rows = [shown(*row) for row in rows]
     return table([("host", None), *columns], shown_rows, class_="list", id=name) if shown_rows else None

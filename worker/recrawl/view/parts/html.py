@@ -53,5 +53,5 @@ def table(headings: Iterable[tuple[str, str | None]], rows: Iterable[Html], **at
 
 def row(heading: object, *cells: tuple[object, str | None], **attributes: object) -> Html:
     """A row of a table. Cells have a content and a class."""
-    told = (el("td", content, class_=c) for content, c in cells)
-    return el("tr", el("th", heading, scope="row"), told, **attributes)
+    rest = (el("td", content, class_=c) for content, c in cells)
+    return el("tr", el("th", heading, scope="row"), rest, **attributes)

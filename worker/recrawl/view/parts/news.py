@@ -9,8 +9,6 @@ from recrawl.view.parts.html import Html, el, row, table
 from recrawl.view.parts.page import Report, part, terms
 from recrawl.words import clock, count, lasting, percent, things
 
-ENDED = {"running": "is running"}
-
 
 def news(report: Report) -> Html:
     return part("news", "What changed since yesterday?", el("div", changes(report), events(report), class_="two"))
@@ -23,8 +21,8 @@ def changes(report: Report) -> Html:
     if not found:
         return captioned("changes", "The figures", "Too little is known of the day before.", None)
     headings = (("", None), ("24 hours", "right"), ("compared with the 24 before", "right"))
-    told = "The last 24 whole hours, compared with the 24 before."
-    return captioned("changes", "The figures", told, table(headings, rows))
+    note = "The last 24 whole hours, compared with the 24 before."
+    return captioned("changes", "The figures", note, table(headings, rows))
 
 
 def events(report: Report) -> Html:
@@ -38,9 +36,9 @@ def events(report: Report) -> Html:
         )
         for event in shown
     )
-    told = "The newest first." if shown else "No setting was changed and nothing stood still in the last two days."
+    note = "The newest first." if shown else "No setting was changed and nothing stood still in the last two days."
     return captioned(
-        "events", "What happened", told, el("table", el("tbody", rows), class_="events") if shown else None
+        "events", "What happened", note, el("table", el("tbody", rows), class_="events") if shown else None
     )
 
 
@@ -52,7 +50,8 @@ def jobs(report: Report) -> Html:
     runs = report.figures.runs
     rows = []
     for run in runs:
-        ended = ENDED.get(run.result, run.result), "worse" if run.result == "failed" else None
+        result = "is running" if run.result == "running" else run.result
+        ended = result, "worse" if run.result == "failed" else None
         took = lasting(timedelta(seconds=run.seconds))
         when = clock(run.started_at, report.now)
         rows.append(row(run.job, (when, "when"), ended, (took, "right"), (run.message or "", "wide")))
@@ -76,7 +75,7 @@ def allocation(report: Report) -> Html | None:
         ("fetches a day", count(last.budget)),
         ("for revisits", f"{count(last.for_revisits)}, for {things(last.pages, 'page')}"),
         ("for new pages", count(last.for_new)),
-        ("not used, because of gaps", count(last.unused)),
+        ("not used", count(last.unused)),
         ("hosts limited by their gap", count(last.capped_hosts)),
     ]
     return el("details", el("summary", "The last allocation"), terms(rows), class_="card", id="allocation")

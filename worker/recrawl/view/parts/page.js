@@ -1,7 +1,7 @@
 "use strict";
-// What a plot shows under the pointer or under the arrow keys stands in its table: the script only moves a line along it.
-// Where the page is served live, its parts are fetched every few seconds and those that changed take the place of the old
-// ones; what somebody opened, reads, selects or has the focus on stays. Everything else works without this script.
+// The table of a plot has the numbers that the script shows at the pointer or after an arrow key. On a live page the script
+// fetches the page every few seconds and replaces the parts that changed. Open details, scroll positions, selected text and
+// the focus are kept. Everything else works without this script.
 
 function tell(plot, which) {
   const figure = plot.closest("figure"), rows = [...figure.querySelectorAll("tr[data-x]")].reverse();
@@ -119,7 +119,7 @@ if (seconds) {
     try {
       const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(20000) });
       const text = await answer.text();
-      if (paused) return;  // since it was asked for
+      if (paused) return;  // the user paused during this request
       show(new DOMParser().parseFromString(text, "text/html"), answer.ok);
       document.querySelector("main").classList.toggle("old", !answer.ok);
       say("");

@@ -1,6 +1,6 @@
 """The sentence above each picture, also if little is known. Pure: the same figures give the same sentence.
 
-**This** stands out.
+Text between two pairs of stars, like **this**, stands out.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ def freshness(hours: Sequence[PastPeriod], minute: Minute, now: datetime) -> str
     fresh = last.fresh or 0.0
     then = now - last.at > 2 * HOUR
     how = f"was fresh at the last estimate, {clock(last.at, now)}" if then else "is fresh (estimated)"
-    said = f"**{percent(fresh)}** of the value of all pages {how}."
-    return join(said, _compared(fresh, last), _trend(known, last))
+    share_now = f"**{percent(fresh)}** of the value of all pages {how}."
+    return join(share_now, _compared(fresh, last), _trend(known, last))
 
 
 def _compared(fresh: float, last: PastPeriod | Minute) -> str:
@@ -37,7 +37,7 @@ def _compared(fresh: float, last: PastPeriod | Minute) -> str:
         return "No allocation has said what to expect."
     same = max(SAME, 2 * (last.fresh_error or 0))
     difference = fresh - last.expected
-    said = (
+    comparison = (
         f"what the allocation expects ({percent(last.expected)})"
         if abs(difference) <= same
         else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation expects"
@@ -45,7 +45,7 @@ def _compared(fresh: float, last: PastPeriod | Minute) -> str:
     )
     limit = last.limit_with_gaps
     with_limit = "" if limit is None else f". The limit with this budget and these gaps is {percent(limit)}"
-    return f"That is {said}{with_limit}."
+    return f"That is {comparison}{with_limit}."
 
 
 def _trend(known: Sequence[PastPeriod | Minute], last: PastPeriod | Minute) -> str | None:
@@ -97,12 +97,12 @@ def _idle(hours: Sequence[PastPeriod], now: datetime) -> str | None:
     week = whole(hours, now, 7 * DAY, HOUR)
     idle = sum(not hour.fetches for hour in week)
     missing = round((week[-1].at - week[0].at) / HOUR) + 1 - len(week) if week else 0
-    told = [
+    gaps = [
         f"in {things(idle, 'hour')} no page was fetched" if idle else None,
         f"of {things(missing, 'hour')} no figures are known" if missing > 0 else None,
     ]
-    said = " and ".join(part for part in told if part)
-    return f"This week, {said}." if said else None
+    both = " and ".join(part for part in gaps if part)
+    return f"This week, {both}." if both else None
 
 
 CAUSES = {
@@ -182,15 +182,15 @@ def late_hosts(hosts: Sequence[LateHost]) -> str:
     if not hosts:
         return "None. No host has late pages."
     causes = {"crawler": "a crawler", "gap": "the gap", "block": "the end of a block"}
-    told = [
+    reasons = [
         f"{sum(host.waits_for == cause for host in hosts)} for {words}"
         for cause, words in causes.items()
         if any(host.waits_for == cause for host in hosts)
     ]
     return (
-        f"The {len(hosts)} hosts with the most late pages wait: {', '.join(told)}."
+        f"The {len(hosts)} hosts with the most late pages wait: {', '.join(reasons)}."
         if len(hosts) > 1
-        else f"One host, which waits {told[0][2:]}."
+        else f"One host, which waits {reasons[0][2:]}."
     )
 
 

@@ -21,13 +21,13 @@ def fresh_tile(report: Report) -> Html:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     bounds = (minute.expected, "first", "expected"), (minute.limit_with_gaps, "ink", "limit with gaps")
     marks = [(share, kind) for share, kind, _ in bounds if share is not None]
-    told = [
+    bounds_in_words = [
         f"{word} {percent(share)}"
         for share, _, word in (*bounds, (minute.limit_without_gaps, "", "without gaps"))
         if share is not None
     ]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
-    note = ", ".join(told) or "of the value of all pages; there is no allocation yet"
+    note = ", ".join(bounds_in_words) or "of the value of all pages; there is no allocation yet"
     return tile(name, percent(minute.fresh), error, bar(minute.fresh, "changed", marks), note)
 
 
@@ -38,12 +38,12 @@ def fetched_tile(report: Report) -> Html:
     if budget is None:
         return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers allow")
     last = report.figures.allocation
-    planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that the gaps allow
+    planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that has a use
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
     if not day.is_whole(report.now):
         note += f" for the first {day.covers(report.now)}"
     if planned < 0.99:
-        note += f"; the gaps of the hosts allow {percent(planned, 0)}"
+        note += f"; the allocation has a use for {percent(planned, 0)}"
     meter = bar(share or 0, "changed", [(planned, "first")] if planned < 0.99 else [])
     return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
 
