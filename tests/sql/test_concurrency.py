@@ -398,7 +398,7 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
     crawl.tick()
 
     getattr(hung.connection, ends)()
-    crawl.wait(5 * SECOND)
+    crawl.wait(4 * MINUTE)    # a recheck finds what was committed late at most this much later
     crawl.tick()
     crawl.tick()
     assert crawl.rows("select * from link_later") == []
@@ -577,7 +577,7 @@ def test_an_open_exclusion_holds_up_nothing_but_its_own_pages(crawl: Crawl, besi
     assert urls(crawler.next()) == ["http://b.test/"]
     crawler.tick()
     operator.connection.commit()
-    crawler.wait(SECOND)
+    crawler.wait(4 * MINUTE)  # see above
     crawler.tick()
     assert crawler.next() == [] and misplaced(crawl) == []
 
