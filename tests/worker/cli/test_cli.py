@@ -31,6 +31,7 @@ import command
 from helpers import eventually
 from recrawl import cli
 from recrawl.__main__ import main
+from recrawl.cli.database import without_password
 
 COMMAND = [sys.executable, "-m", "recrawl"]
 SECRET = "s3cret-word"
@@ -139,6 +140,12 @@ def test_the_address_may_name_several_servers_with_their_ports(url: str) -> None
     shown = several.replace("secret", "***")
     assert output(several, "migrate") == f"{shown} has the newest version\n"
     assert json.loads(output(several, "status", "--json"))["verdict"]["code"] == "empty"
+
+
+@pytest.mark.parametrize("password", ["secret", "se?cret", "se?password=cret"])
+def test_no_part_of_a_password_is_shown(password: str) -> None:
+    shown = without_password(f"postgresql://anna:{password}@db.test/crawl?sslpassword=secret&port=5432")
+    assert shown == "postgresql://anna:***@db.test/crawl?port=5432"
 
 
 def added(url: str, *urls: str) -> None:
@@ -296,7 +303,7 @@ def test_urls_are_added_as_given(url: str, connection: psycopg.Connection) -> No
 
 def test_a_crawl_can_stay_on_the_hosts_of_its_first_urls(url: str, connection: psycopg.Connection) -> None:
     output(url, "add", "http://other.test/")
-    said = output(url, "add", "--only-these-hosts", "http://A.test/x", "https://b.test:8443/")
+    said = output(url, "add", "--only-these-hosts", "http://A.test./x", "https://b.test:8443/")
     assert said == "From now on URLs of other hosts are excluded. 1 page on other hosts left the crawl.\n2 new\n"
     here = ["https://a.test/y", "http://a.test:81/", "http://b.test/"]
     there = ["http://www.a.test/", "http://a.test.evil.test/", "http://a-test/", "http://c.test/?http://a.test/"]

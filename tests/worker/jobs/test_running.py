@@ -1,12 +1,13 @@
 """What the worker does with a run that fails."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from helpers import Crawl
-from recrawl.jobs.registry import JobEntry
-from recrawl.jobs.running import IntervalRunner
+from recrawl.jobs.registry import JOBS, JobEntry
+from recrawl.jobs.running import BatchRunner, IntervalRunner
 from recrawl.jobs.vitals import Vitals
 from recrawl.view import facts
 from recrawl.view.verdict import checks
@@ -26,3 +27,15 @@ def test_doctor_names_an_interval_job_that_fails_with_any_error(
     (check,) = [check for check in checks(facts.read(crawl.connection, False)) if check.code == "job_failing"]
     assert check.headline == "The job vitals failed."
     assert says in check.detail
+
+
+def test_a_job_imports_nothing_from_the_folder_where_the_worker_was_started(
+    crawl: Crawl, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A crawler may have a file queue.py. And a folder may belong to somebody else."""
+    (tmp_path / "queue.py").write_text("raise SystemExit('somebody else')")
+    monkeypatch.chdir(tmp_path)
+    with caplog.at_level("INFO", "recrawl"):
+        BatchRunner(JOBS["rates"], url)("a test", 0)
+    (line,) = (message for message in caplog.messages if message.startswith("job=rates"))
+    assert "ok=true" in line

@@ -406,6 +406,12 @@ def test_doctor_finds_the_planted_trouble_and_says_what_mends_it(code: str) -> N
     assert_golden("doctor", code, screens.doctor(checks(PLANTED[code])))
 
 
+def test_a_paused_crawl_needs_no_crawlers() -> None:
+    for crawl in (STILL, STATES["crawlers_slow"]):
+        assert "paused" in found(replace(HEALTHY, figures=now(crawl, paused=True)))
+        assert not {"standing_still", "crawlers_slow"} & found(replace(HEALTHY, figures=now(crawl, paused=True))).keys()
+
+
 def test_what_a_login_may_not_see_is_said_and_not_cried_about() -> None:
     facts = replace(HEALTHY, server=replace(HEALTHY.server, sees_all=False), figures=replace(WORKING, late_hosts=()))
     assert found(facts) == {}

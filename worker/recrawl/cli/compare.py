@@ -9,7 +9,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.common import example
 from recrawl.cli.database import same_version
-from recrawl.words import count, percent
+from recrawl.words import count, percent, things
 
 if TYPE_CHECKING:
     from recrawl.jobs.compare import PolicyOutlook
@@ -42,7 +42,7 @@ def compare(as_json: bool, png: str | None) -> None:
             known = {name: None if figure == float("inf") else figure for name, figure in figures.items()}
             click.echo(json.dumps(known))
     else:
-        click.echo(f"{count(crawl.pages)} pages. The policy {crawl.policy} is in force.\n")
+        click.echo(f"{things(crawl.pages, 'page')}. The policy {crawl.policy} is in force.\n")
         show.table([_row(one) for one in found], "")
     if png:
         with show.drawn("--png"):

@@ -22,13 +22,12 @@ EPILOG = example(
     "PostgreSQL while the command runs. `recrawl up` creates it; RECRAWL_DATA_DIR is the folder of its data.",
 )
 
-CONNECT_TIMEOUT = 10  # seconds
-
 
 @contextmanager
-def database(*, makes: bool = False) -> Iterator[str]:
-    """The URL of the migrated database: DATABASE_URL, otherwise the embedded one. That is created only if `makes`."""
-    with lasting_database(makes=makes) as (url, _):
+def database(*, makes: bool = False, with_roles: bool | None = None) -> Iterator[str]:
+    """The URL of the database: DATABASE_URL as it is, otherwise the embedded one, migrated. That is created only if
+    `makes`."""
+    with lasting_database(makes=makes, with_roles=with_roles) as (url, _):
         yield url
 
 
@@ -37,13 +36,16 @@ def connected() -> "Iterator[store.Connection]":
     """A connection to the database."""
     from recrawl import store
 
-    with database() as url, store.connect(url, connect_timeout=CONNECT_TIMEOUT) as connection:
+    with database() as url, store.connect(url) as connection:
         yield connection
 
 
 @contextmanager
-def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The same for a command that keeps running, with a function that restarts the embedded server if it ended."""
+def lasting_database(
+    *, makes: bool = False, with_roles: bool | None = None
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Like database(), for a command that keeps running. Also yields a function that restarts the embedded server if
+    it ended."""
     if url := given_url():
         yield url, lambda: None
         return
@@ -60,7 +62,7 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
             if store.views.in_force(connection) != (project.versions()[-1], project.sql_digest()):
                 from recrawl.setup import migrate  # only now: it takes half a second to load
 
-                migrate.upgrade(url)
+                migrate.upgrade(url, with_roles)
                 store.put_on_search_path(connection)
         yield url, restart
 
@@ -71,7 +73,7 @@ def same_version() -> Iterator[str]:
     from recrawl import store
 
     with database() as url:
-        with store.connect(url, connect_timeout=CONNECT_TIMEOUT) as connection:
+        with store.connect(url) as connection:
             refuse_another_version(connection)
         yield url
 
@@ -115,5 +117,5 @@ def given_url() -> str | None:
 
 
 def without_password(url: str) -> str:
-    hidden = re.sub(r"(?<=[?&])(ssl)?password=[^&]*&?", "", url).rstrip("?&")
-    return re.sub(r"^(\w+://[^:@/?]*):[^@/?]*@", r"\1:***@", hidden)
+    hidden = re.sub(r"^(\w+://[^:@/]*):[^@/]*@", r"\1:***@", url)  # the part before @ may contain ?, like in libpq
+    return re.sub(r"(?<=[?&])(ssl)?password=[^&]*&?", "", hidden).rstrip("?&")

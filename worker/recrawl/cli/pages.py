@@ -91,7 +91,7 @@ def all_but_hosts_of(urls: list[str], files: list[str]) -> str:
     from recrawl.intake.urls import clean
 
     hosts = {urlsplit(clean(url)).netloc.rpartition("@")[2].lower() for url in urls}
-    names = sorted({re.sub(r":\d*$", "", host) for host in hosts} - {""})
+    names = sorted({re.sub(r":\d*$", "", host).removesuffix(".") for host in hosts} - {""})
     if files or not names:
         raise click.UsageError("--only-these-hosts needs URLs and no files: they name the hosts")
     return rf"^https?://(?!({'|'.join(map(re.escape, names))})(:\d+)?/)"

@@ -81,7 +81,7 @@ def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) ->
         if search_path:
             click.echo(f"{store.SEARCH_PATH};")
         return
-    with database(makes=True) as url:
+    with database(makes=True, with_roles=with_roles) as url:
         migrate.upgrade(url, with_roles)
         if search_path:
             with store.connect(url) as connection:

@@ -12,7 +12,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example
-from recrawl.cli.database import CONNECT_TIMEOUT, connected, database
+from recrawl.cli.database import connected, database
 from recrawl.jobs.registry import JOBS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def doctor(as_json: bool) -> None:
     from recrawl.view import facts, screens
     from recrawl.view.verdict import checks
 
-    with database() as url, store.connect(url, connect_timeout=CONNECT_TIMEOUT) as connection:
+    with database() as url, store.connect(url) as connection:
         found = checks(facts.read(connection, embedded.is_ours(url)))
     if as_json:
         from dataclasses import asdict

@@ -169,8 +169,10 @@ class BatchRunner:
     def _run(self) -> dict[str, Any]:
         if not self.process or self.process.poll() is not None:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "recrawl.jobs.child", self.entry.name],
-                env=os.environ | {"DATABASE_URL": self.url},  # not in its command line, which everybody can read
+                # -P: it imports nothing from the folder in which the worker was started.
+                [sys.executable, "-P", "-m", "recrawl.jobs.child", self.entry.name],
+                env=os.environ  # not in its command line, which everybody can read
+                | {"DATABASE_URL": self.url, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -187,7 +189,7 @@ class BatchRunner:
             outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
             if outcome.get("keeps_running"):
                 return outcome
-            with suppress(BrokenPipeError):  # it writes what could not be written before
+            with suppress(BrokenPipeError):  # close() tries again to write the line, if it could not be written
                 process.stdin.close()
             code = process.wait()
         self.process = None

@@ -90,6 +90,11 @@ def _at_least(wait: timedelta | None, limit: timedelta) -> bool:
     return wait is not None and wait >= limit
 
 
+def _waits_for_crawlers(figures: Figures, limit: timedelta) -> bool:
+    """Whether the first ready host has waited for that long. A pause stops the wait for crawlers."""
+    return _at_least(figures.now.ready_wait, limit) and not figures.now.paused
+
+
 def _ready_hosts(figures: Figures) -> str:
     """Ready hosts are counted up to 1,000."""
     n, wait = figures.now.hosts_ready, lasting(figures.now.ready_wait)
@@ -232,7 +237,7 @@ def never_fetched(facts: Facts) -> Details | None:
         return None
     if now.leased:
         return Details(f"The first {things(now.leased, 'page')} are leased.", "No crawler has reported yet.")
-    if facts.figures.ever.has_handed_out and _at_least(now.ready_wait, STANDSTILL):
+    if facts.figures.ever.has_handed_out and _waits_for_crawlers(facts.figures, STANDSTILL):
         return None
     about, waiting = "About " if now.is_estimate else "", now.new_waiting + now.due
     return Details(
@@ -259,7 +264,7 @@ def standing_still(facts: Facts) -> Details | None:
     figures = facts.figures
     now, quiet = figures.now, figures.quiet
     began = figures.ever.has_handed_out or figures.reported_at is not None
-    if _is_crawled(figures) or not began or not _at_least(now.ready_wait, STANDSTILL):
+    if _is_crawled(figures) or not began or not _waits_for_crawlers(figures, STANDSTILL):
         return None
     if not (now.worker_is_running or figures.workers or (quiet is not None and quiet < UNWATCHED)):
         return None
@@ -336,7 +341,7 @@ def fetches_fail(facts: Facts) -> Details | None:
 )
 def crawlers_slow(facts: Facts) -> Details | None:
     figures = facts.figures
-    if not _at_least(figures.now.ready_wait, SLOW) or standing_still(facts):
+    if not _waits_for_crawlers(figures, SLOW) or standing_still(facts):
         return None
     return Details(
         "The crawlers are too slow." if _is_crawled(figures) else "The crawlers are too slow, or away.",

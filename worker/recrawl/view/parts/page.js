@@ -120,8 +120,9 @@ if (seconds) {
       const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(20000) });
       const text = await answer.text();
       if (paused) return;  // the user paused during this request
-      show(new DOMParser().parseFromString(text, "text/html"), answer.ok);
-      document.querySelector("main").classList.toggle("old", !answer.ok);
+      const answered = answer.ok || answer.status === 404;  // 404: no page or host has this name
+      show(new DOMParser().parseFromString(text, "text/html"), answered);
+      document.querySelector("main").classList.toggle("old", !answered);
       say("");
     } catch {
       document.querySelector("main").classList.add("old");
