@@ -15,6 +15,7 @@ recorded as failed. So another worker can take the job over, although the old wo
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
+LONGEST_WAIT = "300ms"  # for a lock
+PAUSE_SECONDS = 0.5
 CHUNK = 10_000
 # A block of the table page holds 25 rows and has room for four new versions. With every eighth row a chunk writes about
 # three rows of each block, so their new versions fit into it.
@@ -56,6 +59,9 @@ class Run:
         """Calls a function of recrawl_internal in one transaction. It fails if another worker took the job over.
 
         Arrays are numpy arrays. A mapping is sent as JSON.
+
+        If the call has to wait for a lock, it is undone and made again. Otherwise the reports of thousands of pages
+        that it has locked would wait with it, as long as a transaction somewhere hangs.
         """
         holders, values = [sql.SQL("%b"), sql.SQL("%b")], [self.token, ALIVE_FOR]
         for argument in arguments:
@@ -66,8 +72,11 @@ class Run:
                 holders.append(sql.SQL("%b"))
                 values.append(_json(argument) if isinstance(argument, Mapping) else argument)
         call = sql.SQL("select recrawl_internal.{}({})").format(sql.Identifier(function), sql.SQL(", ").join(holders))
-        with self.connection.cursor(row_factory=scalar_row) as cursor:
-            return cursor.execute(call, values).fetchone()
+        while True:
+            with suppress(psycopg.errors.LockNotAvailable), self.connection.transaction():
+                self.connection.execute(f"set local lock_timeout = '{LONGEST_WAIT}'")
+                return self.connection.cursor(row_factory=scalar_row).execute(call, values).fetchone()
+            time.sleep(PAUSE_SECONDS)
 
     def put_in_chunks(
         self, function: str, *columns: "NDArray[Any]", watch: Callable[[int], None] = lambda _: None
