@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import psycopg
+import pytest
 
 from crawler import Crawl, add
 from recrawl.client import Page
@@ -24,3 +25,24 @@ def test_hosts_that_are_all_free_do_not_go_in_step(url: str, db: psycopg.Connect
     crawl.run(20, visit, until=lambda: len(first) == HOSTS)
     assert len(first) == HOSTS
     assert max(Counter(first.values()).values()) <= 16
+
+
+def test_a_client_waits_while_its_login_may_have_no_more_pages(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It ended, with all other clients of the login. Nothing but the end of a lease was needed."""
+    add(db, *(f"http://h{n}.example/" for n in range(20)))
+    db.execute("select recrawl.set_setting('max_leased_per_login', '10')")
+    db.execute("select recrawl.next_pages(10, lease => '3 s')")
+    db.execute("select recrawl_internal.tick(100, 1000)")
+    seen: set[str] = set()
+
+    async def visit(page: Page) -> None:
+        seen.add(page.url)
+        page.report(200)
+
+    with caplog.at_level("WARNING", "recrawl.client"):
+        Crawl(url, robots=False, concurrency=5).run(30, visit, until=lambda: len(seen) == 20)
+    assert len(seen) == 20
+    line = next(line for line in caplog.messages if "max_leased_per_login" in line)
+    assert line.startswith("the login ") and line.endswith("the setting max_leased_per_login (10). The client waits")

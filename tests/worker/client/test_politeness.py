@@ -135,6 +135,34 @@ def test_rules_that_are_a_day_old_are_fetched_again_and_kept_where_that_fails(
     assert paths(web, "127.0.0.2") == ["/robots.txt", "/"]
 
 
+def test_a_robots_txt_that_redirects_is_read_although_the_gap_is_longer_than_any_look_ahead(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """Its redirect got no slot, so the site gave no page."""
+    add(db, f"http://127.0.0.2:{web.port}/")
+    db.execute("select recrawl.set_setting('max_ahead', '1 s'), recrawl.set_host('127.0.0.2', gap => '5 s')")
+    site.answers |= {"/robots.txt": Answer(301, headers={"Location": "/rules.txt"}), "/rules.txt": Answer(body=DENY)}
+    site.answers["/"] = Answer()
+    Crawl(url, ahead=0.5).run(30, until=lambda: "/" in paths(web, "127.0.0.2"))
+    assert web.apart("127.0.0.2")[0] > 5 - LATE
+
+
+def test_a_robots_txt_whose_body_is_not_reported_forbids_its_site(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.answers["*"] = Answer()
+    add(db, f"http://127.0.0.2:{web.port}/")
+    crawl = Crawl(url)
+
+    async def visit(page: Page) -> None:
+        page.report(200)
+
+    with caplog.at_level("WARNING", "recrawl.client"):
+        crawl.run(30, visit, until=lambda: crawl.client.counts["robots"] and "body" in caplog.text)
+    assert f"http://127.0.0.2:{web.port}/robots.txt was reported without its body" in caplog.text
+    assert db.execute("select count(*) from recrawl_internal.robots where rules is not null").fetchone() == (0,)
+
+
 def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:

@@ -85,3 +85,9 @@ def test_redirects_are_followed_five_times_then_there_is_none() -> None:
     assert answer_of(result, b"", MOST_REDIRECTS).status == 404
     assert answer_of({"status": 302}, b"", 0).status == 404, "it leads nowhere"
     assert answer_of({"status": 50}, b"", 0).status == answer_of({"status": 1000}, b"", 0).status == 0, "no answer"
+
+
+def test_an_answer_whose_body_was_not_reported_has_no_rules() -> None:
+    """It counted as an empty robots.txt, which allows everything."""
+    assert answer_of({"status": 200}, None, 0).status == 0
+    assert answer_of({"status": 200}, b"", 0).text == ""

@@ -51,7 +51,9 @@ def result_of(
         result["redirect_to"] = target
     if 200 <= status < 300:
         if body is not None:
-            result["content_hash"] = fingerprint.xxh3(body.encode() if isinstance(body, str) else body)
+            result["content_hash"] = fingerprint.xxh3(
+                body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+            )
         if text is not None:
             result["sketch"] = fingerprint.sketch(text)
         if links is not None:

@@ -2,18 +2,21 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import time
 from typing import Any
 
 import psycopg
 
-from recrawl.client.database import Database, Error
+from recrawl.client.database import Database, Error, one_line
 from recrawl.client.options import Options
 from recrawl.client.page import Kind
 from recrawl.client.robots_cache import RobotsCache
 from recrawl.client.runner import Runner
 from recrawl.client.sender import Sender
+
+log = logging.getLogger("recrawl.client")
 
 ASK_EVERY = 0.1  # seconds, while there is room for more
 LONGEST_NOTICE = 10.0  # seconds
@@ -42,6 +45,7 @@ class Asker:
         # The time of the last measurement of the rate, and the number of visits that had ended by then.
         self._measured_at, self._ended = time.monotonic(), 0
         self._rate = 0.0  # visits that end per second
+        self._login_is_full = False
 
     async def ask_until_closed(self) -> None:
         while not self._in_hand.is_closed:
@@ -82,13 +86,20 @@ class Asker:
         ahead, lease, per_host = self._options["ahead"], self._options["lease"], self._options["per_host"]
         try:
             rows = await self._database.next_pages(n, ahead, lease, per_host, notice)
-        except psycopg.errors.InvalidParameterValue:
+        except psycopg.errors.InvalidParameterValue as error:
+            if "max_leased_per_login" in str(error):
+                if not self._login_is_full:
+                    log.warning("%s. The client waits", one_line(error).removeprefix("next_pages: "))
+                self._login_is_full = True
+                await self._sleep(LONGEST_SLEEP)
+                return 0
             if not notice:
                 raise
             # `ahead` and this notice are together more than the setting max_ahead, so half the notice is tried.
             self._longest_notice = notice / 2 if notice > 0.01 else 0.0
             return None
         if rows:
+            self._login_is_full = False
             await self._take_in(rows)
         taken = 1.2 * (time.monotonic() - sent) + 0.002
         self._in_hand.answer_time = max(taken, 0.9 * self._in_hand.answer_time)

@@ -110,10 +110,12 @@ class Client:
                     asyncio.get_running_loop().remove_signal_handler(number)
             await self._close()
             self._missed_slots.tell()
-            if left := len(self._sender):
+            if left := self._runner.in_hand.unsent:
                 log.warning(
                     "the database did not accept all results: %s pages can be fetched again when their leases end", left
                 )
+            if urls := self._sender.urls_left:
+                log.warning("the database did not accept %s URLs of Client.add: add them again", urls)
         if self._runner.failure and kind is None:
             raise self._runner.failure
 

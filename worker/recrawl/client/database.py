@@ -265,7 +265,7 @@ class Database:
             )
             return [Reported(*row) for row in rows]
 
-        return await in_halves(report, results, lambda error: Reported("invalid", one_line(error), False))
+        return await in_halves(report, results, lambda _, error: Reported("invalid", one_line(error), False))
 
     async def release(self, lease_id: int, page_ids: list[int], slot_used: bool) -> None:
         await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, slot_used])
@@ -320,7 +320,11 @@ class Database:
                 MOST_CUT if len(part) == 1 else 1,
             )
 
-        return await in_halves(add, pages, lambda _: Added(None, "invalid"))
+        def refused(page: tuple[str, object], error: Exception) -> Added:
+            log.warning("%.200r cannot be added: %s", page[0], one_line(error))
+            return Added(None, "invalid")
+
+        return await in_halves(add, pages, refused)
 
     async def claim(self, name: str) -> str:
         (row,) = await self.call("select recrawl.claim(%s) as owner", [name])
@@ -336,7 +340,7 @@ class Database:
 async def in_halves(
     call: Callable[[Sequence[Element]], Awaitable[list[Answer]]],
     elements: Sequence[Element],
-    refused: Callable[[Exception], Answer],
+    refused: Callable[[Element, Exception], Answer],
 ) -> list[Answer]:
     """The answer to each element. If a call with several elements fails, each half is tried alone. If the database
     cannot read an element, `refused` makes its answer."""
@@ -347,7 +351,7 @@ async def in_halves(
             raise
     except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
         if len(elements) == 1:
-            return [refused(error)]
+            return [refused(elements[0], error)]
     half = len(elements) // 2
     return await in_halves(call, elements[:half], refused) + await in_halves(call, elements[half:], refused)
 

@@ -27,7 +27,9 @@ log = logging.getLogger("recrawl.client")
 
 Answering = asyncio.Future[Answered]
 
-TRIES = 60  # for a slot of a host that gives none; about a second each
+# How often to ask a host that gives no slot, about once a second.
+TRIES = 60
+ROBOTS_TRIES = 600  # for a redirect of a robots.txt: the gap since the request of the robots.txt itself can be minutes
 # An answer of a server can cause these. They must not end the crawl.
 FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
 
@@ -106,25 +108,32 @@ class OwnRequests:
         """The answer after all redirects, and the last result. None: there was no request."""
         redirects = 0
         while True:
-            _, result, body = await answer
+            request, result, body = await answer
             if result is None:
                 return None
             found = robots.answer_of(result, body, redirects)
+            if body is None and 200 <= result["status"] < 300:
+                log.warning(
+                    "%s was reported without its body, so its rules are not known: pass body to report()", request.url
+                )
             if not found.redirect_to:
                 return found, result
             try:
-                target = await self._with_slot(found.redirect_to, "robots")
+                target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)
             except NoHost:
                 return robots.Answer(404), result
             if target is None:
                 return robots.Answer(0), result  # nothing is known: the page is tried again, later after each failure
             redirects, answer = redirects + 1, target
 
-    async def _with_slot(self, url: str, kind: Kind, meta: object = None) -> Answering | None:
-        """Puts a request with a slot of its own into the line. None: the host gives no slot."""
+    async def _with_slot(self, url: str, kind: Kind, meta: object = None, tries: int = 1) -> Answering | None:
+        """Puts a request with a slot of its own into the line. None: the host gives no slot, or the client ends."""
         host = urlsplit(url).hostname or ""
-        if not (slot := await self._asking.take_slot(host, self._in_hand.notice)):
-            return None
+        while not (slot := await self._asking.take_slot(host, self._in_hand.notice)):
+            tries -= 1
+            if tries <= 0 or self._in_hand.is_closed:
+                return None
+            await asyncio.sleep(1)
         request = self._runner.page(request_row(url, host, slot, meta), kind)
         answer = self._runner.expect_answer(request)
         self._runner.add(request)

@@ -78,6 +78,8 @@ def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answe
     if status in REDIRECTS and "redirect_to" in result and redirects < MOST_REDIRECTS:
         return Answer(status, redirect_to=result["redirect_to"])
     if 200 <= status < 300:
-        text = body if isinstance(body, str) else (body or b"")[:LONGEST].decode("utf-8", "replace")
+        if body is None:
+            return Answer(0)  # the visit did not say what it contains
+        text = body if isinstance(body, str) else body[:LONGEST].decode("utf-8", "replace")
         return Answer(status, text=storable(text.removeprefix("\ufeff"))[:LONGEST])
     return Answer(404 if 100 <= status < 400 else status)

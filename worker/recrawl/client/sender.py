@@ -12,7 +12,9 @@ from recrawl.client.runner import Runner
 SEND_EVERY = 0.2  # seconds; earlier if the runner has SEND_AT results
 MOST_AT_ONCE = 500  # results of a call
 MOST_URLS = 1000  # of a call
-MOST_UNSENT = 20_000  # results, links and URLs: above this number the client asks for no pages
+MOST_UNSENT = (
+    20_000  # results, their links, pages to give back, and URLs: above this number the client asks for no pages
+)
 
 
 class Sender:
@@ -25,6 +27,10 @@ class Sender:
 
     def __len__(self) -> int:
         return len(self._urls) + self._in_hand.unsent
+
+    @property
+    def urls_left(self) -> int:
+        return len(self._urls)
 
     @property
     def is_behind(self) -> bool:

@@ -93,7 +93,7 @@ class Scheduler(BaseScheduler):
 
     def _fail(self, error: Exception) -> None:
         """Logs one line. The spider then closes, and the exit code is 1."""
-        log.error("%s", error)
+        log.error("%s", str(error).partition("\n")[0])
         self._has_failed = True
         # weak=False: by then the engine has dropped this scheduler, and a weak signal would lose the receiver.
         self._crawler.signals.connect(self._has_no_spider, signals.engine_stopped, weak=False)
