@@ -19,13 +19,14 @@ comment on function died is 'The message of a run that nobody ended.';
 -- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
 create or replace function end_dead_runs() returns void
 language plpgsql volatile security definer as $$
--- plans: lookups; writes job; locks job
+-- plans: lookups; writes job; locks job (passing over locked ones)
 declare
     dead text;
 begin
     for dead in
         update job j set ended_at = clock_timestamp(), ok = false, message = died()
-        where j.ended_at is null and run_is_dead(j)
+        from (select r.token from job r where r.ended_at is null and run_is_dead(r) for update skip locked) d
+        where j.token = d.token
         returning j.job
     loop
         perform note_now('job', dead, 'failed: ' || died());

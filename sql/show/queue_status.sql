@@ -39,6 +39,7 @@ language plpgsql volatile as $$
 -- plans: whole
 declare
     at_first constant int := 20;       -- the number of hosts that are checked
+    checked  int := 0;
     first    record;
 begin
     is_exact := blocks_of('host') <= 2000;
@@ -57,11 +58,13 @@ begin
         limit at_first
     loop
         exit when oldest <= first.head_due;
+        checked := checked + 1;
         oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
     end loop;
+    is_exact := is_exact and checked < at_first;
 end $$;
 comment on function oldest_due is
-    'The oldest due time of a revisit. is_exact: all hosts were considered, not only the hosts in late_host.';
+    'The oldest due time of a revisit. is_exact: no other host can have an older one.';
 
 create or replace function oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz) returns timestamptz
 language plpgsql volatile as $$

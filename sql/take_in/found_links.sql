@@ -19,17 +19,18 @@ begin
     into reported
     from unnest(results) r
     cross join graph_state g
-    left join lateral (
-        select p.depth, plain_value(p.value, p.boost, p.pinned_value) as value
-        from page p where p.page_id = r.page_id offset 0
-    ) p on true
+    -- Results of unknown pages, and of pages that were kept out, bring no links.
     cross join lateral (
-        select u.url, false as is_redirect, least(coalesce(p.depth, 0) + 1, 32767) as depth,
+        select p.depth, least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
+        from page p where p.page_id = r.page_id and p.state <> 'kept_out' offset 0
+    ) p
+    cross join lateral (
+        select u.url, false as is_redirect, least(p.depth + 1, 32767) as depth,
                case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value
         from unnest((r.extras).links[:most_links()]) as u (url)
         union all
         -- A redirect is not a link: its target gets the depth and the value of the page itself.
-        select (r.extras).redirect_to, true, coalesce(p.depth, 0), p.value
+        select (r.extras).redirect_to, true, p.depth, p.value
         where (r.extras).redirect_to is not null
     ) l
     where r.problem is null;

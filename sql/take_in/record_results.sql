@@ -208,7 +208,8 @@ declare
     host record;
 begin
     for host in
-        select host_id, bool_or(throttled) as throttled, max(retry_after) as retry_after, max(status) as status,
+        select host_id, bool_or(throttled) as throttled, max(retry_after) as retry_after,
+               max(status) filter (where throttled) as status,
                max(late_start) as late_start, max(freed_by) as freed_by, max(crawl_delay) as crawl_delay
         from unnest(updates)
         group by host_id

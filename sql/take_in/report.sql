@@ -51,11 +51,11 @@ Each object must have one of page_id and url, and one of status, robots_denied a
 * changes: the number of changes since the last fetch.
 * content_hash, sketch: a hash of the page, and eight numbers that stand for its text.
 * etag, last_modified: the headers of the answer. A last_modified before 1970 or after 2200 is ignored.
-* links: the URLs that the page links to. [] = no links. Without the key the links stay as they were.
+* links: the absolute URLs that the page links to. [] = no links. Without the key the links stay as they were.
 * relevance: how well the page fits your subject, from 0 to 1.
 * retry_after: the header Retry-After of the answer.
 * crawl_delay: from robots.txt, in seconds.
-* redirect_to: the target of a redirect.
+* redirect_to: the absolute URL of the target of a redirect.
 * robots_denied: true if robots.txt forbids the page.
 * meta: any JSON that you want to store with the page. At most 100 levels deep, with numbers between -1e308 and 1e308.
 * due: the time of the next fetch, from 1970 to 2200. With infinity the page is not fetched until you call fetch_now,

@@ -12,7 +12,10 @@ language plpgsql stable as $$
 -- plans: lookups
 begin
     return query
-    select u.ord::int, r.site, r.status::int, r.rules, greatest(r.good_until - t, interval '0')
+    -- A time more than a day ahead was written while the clock was ahead.
+    select u.ord::int, r.site, r.status::int, r.rules,
+           case when r.good_until between t and t + interval '24 hours' + small_step() then r.good_until - t
+                else interval '0' end
     from unnest(urls) with ordinality as u (url, ord)
     cross join lateral (select site_of(u.url) as site offset 0) s
     join robots r on r.site = s.site
@@ -47,7 +50,7 @@ declare
     parsed  record;
     id      bigint;
     known   boolean;
-    before  interval;                            -- the delay that the robots.txt of its sites asked for
+    before  interval;                            -- the longest delay of the sites of this host, before this call
 begin
     perform check_isolation('set_robots');
     select * into parsed from parse_url(set_robots_at.url);
@@ -59,7 +62,9 @@ begin
     end if;
     id := host_for_crawler(t, 'set_robots', parsed.host);
     if status <= 0 or status = 429 or status >= 500 then
-        update robots r set good_until = greatest(r.good_until, t + interval '1 hour'), status = set_robots_at.status
+        update robots r set 
+            good_until = greatest(least(r.good_until, t + interval '24 hours'), t + interval '1 hour'),
+            status = set_robots_at.status
         where r.site = site_of(set_robots_at.url);
         known := found;
         if status in (429, 503) then

@@ -88,6 +88,7 @@ return greatest(p.reported_at, p.fetched_at) > t + small_step()
        or (p.reported_at is not null or p.attempts > 0) and p.due_is is null
           and p.due_at > t + greatest(
               case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
+              s.shortest_interval + interval '1 day',
               1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day');
 comment on function is_of_wrong_clock is 'Whether a page has a time that a correct clock cannot have written.';
 

@@ -398,7 +398,7 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
     crawl.tick()
 
     getattr(hung.connection, ends)()
-    crawl.wait(4 * MINUTE)    # a recheck finds what was committed late at most this much later
+    crawl.wait(4 * MINUTE)  # a recheck finds what was committed late at most this much later
     crawl.tick()
     crawl.tick()
     assert crawl.rows("select * from link_later") == []
@@ -668,3 +668,14 @@ def test_boosts_at_once_multiply(crawl: Crawl, beside: Beside) -> None:
     with blocked(other, lambda: other.value("select boost_at(%s, '/x', 3)", crawl.now)):
         one.connection.commit()
     assert crawl.value("select boost from page") == 6
+
+
+def test_a_worker_that_looks_for_dead_runs_does_not_wait_for_a_run_that_writes(crawl: Crawl, beside: Beside) -> None:
+    token = crawl.value("select start_job('rates', '1 second')")
+    run, worker = beside(), beside(autocommit=True)
+    run.value("select keep_job(%s, '1 hour')", token)
+    time.sleep(1.1)
+    worker.connection.execute("set statement_timeout = '5 s'")
+    worker.value("select end_dead_runs()")
+    run.connection.commit()
+    assert crawl.value("select ended_at is null from job")

@@ -269,3 +269,16 @@ def test_without_that_a_report_without_a_lease_ends_pages(
     assert answer["code"] == "ok"
     tick(db)
     assert "h1.test" not in {page["host"] for page in pop(crawler)}
+
+
+def test_a_full_login_is_noted_later_if_the_setting_is_locked(url: str, db: Connection, crawler: Connection) -> None:
+    """It was forgotten until almost as many pages again were handed out."""
+    add_hosts(db, 200)
+    set_setting(db, "max_leased_per_login", 50)
+    for _ in range(5):
+        pop(crawler)
+    with psycopg.connect(url) as holder:
+        holder.execute("select from recrawl_internal.setting for update")
+        tick(db)
+    tick(db)
+    assert "max_leased_per_login (50)" in refusal(lambda: pop(crawler))

@@ -853,3 +853,14 @@ def test_redirects_in_a_circle_lose_no_page(crawl: Crawl) -> None:
     (answer,) = crawl.report(result_of(back, status=301, redirect_to=there["url"]))
     assert answer["next_fetch_at"] > crawl.now, "it is a missing page, to be rechecked"
     assert [crawl.page(page["url"])["state"] for page in (there, back)] == ["moved", "new"]
+
+
+def test_a_block_names_the_status_that_caused_it(crawl: Crawl) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2")
+    crawl.tick()
+    crawl.connection.execute("update setting set default_gap = '1 s'")
+    pages = crawl.next(ahead=3 * SECOND)
+    late = {"status": 500, "fetched_at": (crawl.now + HOUR).isoformat()}
+    crawl.wait(2 * HOUR)
+    crawl.report(result_of(pages[0], status=429), result_of(pages[1], **late))
+    assert "429" in crawl.value("select blocked_reason from host")

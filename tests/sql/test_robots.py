@@ -44,6 +44,16 @@ def test_ports_and_schemes_are_sites_of_their_own(crawl: Crawl) -> None:
     assert [row["rules"] for row in found] == ["# 0", "# 1", "# 2"]
 
 
+def test_rules_that_were_stored_while_the_clock_was_ahead_are_fetched_again(crawl: Crawl) -> None:
+    now = crawl.now
+    crawl.wait(365 * DAY)
+    set_robots(crawl, "http://a.test/", 200, "x")
+    crawl.now = now
+    assert robots(crawl, "http://a.test/")[0]["good_for"] == 0 * DAY
+    set_robots(crawl, "http://a.test/", 503)
+    assert robots(crawl, "http://a.test/")[0]["good_for"] <= DAY
+
+
 def test_after_a_day_rules_are_known_but_no_longer_good(crawl: Crawl) -> None:
     set_robots(crawl, "http://a.example/", 200, "# rules")
     crawl.wait(2 * DAY)
@@ -244,6 +254,12 @@ def test_what_was_fetched_since_a_sitemap_says_it_changed_stays_as_it_is(crawl: 
     assert moved == 1
     crawl.tick()
     assert [row["page_id"] for row in crawl.next()] == [ids[1]]
+
+
+def test_a_hint_does_not_move_a_page_that_was_never_fetched(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", due=[crawl.now + 30 * DAY])
+    crawl.tick()
+    assert crawl.value("select hint_change_at(%s, '{1}', 1, 0, null)", crawl.now) == 0
 
 
 def test_hints_have_a_time_for_each_page(crawl: Crawl) -> None:

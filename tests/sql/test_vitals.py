@@ -450,6 +450,19 @@ def test_the_oldest_due_time_is_exact_also_of_blocked_hosts(crawl: Crawl) -> Non
         assert oldest() == truth()
 
 
+def test_the_oldest_due_time_is_not_exact_if_the_hosts_that_were_looked_at_have_none(crawl: Crawl) -> None:
+    urls = [f"http://{n:02}.test/" for n in range(25)]
+    crawl.add(*urls, due=[datetime.now(UTC) - HOUR] * 25)
+    crawl.tick()
+    for n in range(20):
+        crawl.value("select block_host(%s)", f"{n:02}.test")
+    crawl.value("select exclude('^http://[01]')")
+    crawl.tick()
+    row = crawl.row("select * from queue_status")
+    assert row["due"] == 5
+    assert row["oldest_due"] is not None or not row["oldest_is_exact"]
+
+
 def test_due_and_new_pages_are_told_apart(crawl: Crawl) -> None:
     now = datetime.now(UTC)
     crawl.add("http://a.test/1", "http://a.test/2", due=[now, now])
@@ -649,6 +662,25 @@ def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl, 
         ("crawlers", f"no crawler has reported for 5 min, although {says}", None),
         ("crawlers", "crawlers report again, after 20 min without a report", None),
     ]
+
+
+def test_a_crawl_does_not_stand_still_because_it_was_paused(crawl: Crawl) -> None:
+    crawl.add(*(f"http://{n}.test/" for n in range(9)))
+    crawl.tick()
+    crawl.report_ok(crawl.next(2))
+    crawl.value("select pause()")
+    for _ in range(20):
+        crawl.wait(MINUTE)
+        take(crawl)
+    crawl.value("select resume()")
+    crawl.value("select note_event(%s, 'crawl', 'paused', 'the crawl was resumed', null)", crawl.now)
+    crawl.wait(MINUTE)
+    take(crawl)
+    assert "crawlers" not in {subject for subject, *_ in events(crawl, "crawl")}
+    for _ in range(6):
+        crawl.wait(MINUTE)
+        take(crawl)
+    assert "crawlers" in {subject for subject, *_ in events(crawl, "crawl")}
 
 
 def test_a_crawler_that_only_declines_has_reported(crawl: Crawl) -> None:

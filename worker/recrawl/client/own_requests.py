@@ -94,6 +94,10 @@ class OwnRequests:
             rules = await robots_cache.rules_of(found.text)
             wait = result.get("retry_after")
             if await self._database.set_robots(first.url, found.status, found.text, rules.crawl_delay, wait):
+                if rules.crawl_delay:
+                    # Pages that came since step 2 have slots by the old gap, too.
+                    self._in_hand.give_back("released", hosts={first.host})
+                    self._runner.catch_up()
                 for row in await self._database.robots([first.url]):
                     rules = await robots_cache.store_rules(first.url, row.rules, row.good_for)
                 if self._reads_sitemaps and rules.sitemaps:
