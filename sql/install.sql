@@ -58,7 +58,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir roles.sql
 \ir rights.sql
 
--- Words that all files below use
+-- Small functions that all files below use
 \ir words/limits.sql
 \ir words/sample.sql
 \ir words/refusals.sql

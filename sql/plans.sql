@@ -8,7 +8,7 @@
 --
 --     lookups   nested loops over indexes and nothing else
 --     hashes    the same, where sets that are in memory are joined with each other too
---     inherited what its caller has, which declared one
+--     inherited no kind of its own: the function is called by one that has declared a kind
 --     whole     reads tables from end to end, or samples them: any plan, without JIT, which costs more than it saves
 
 do $$

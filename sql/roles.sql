@@ -1,5 +1,6 @@
--- Four roles, without any right yet: each file below grants what it makes to those who need it. They belong to the
--- whole server: made when missing, never dropped. `recrawl migrate --no-roles` leaves out this file and all grants.
+-- Creates four roles without rights. The other files of install.sql grant the rights. Roles belong to the whole server:
+-- a missing role is created, and no role is ever dropped. `recrawl migrate --no-roles` leaves out this file and all
+-- grants.
 
 do $$
 declare
@@ -28,7 +29,8 @@ begin
                            'If nobody can, use this login alone for everything: recrawl migrate --no-roles';
         end;
     end loop;
-    -- The owner, too, reads with the rights of a reader: `recrawl dashboard` and the metrics of a worker do.
+    -- `recrawl dashboard` and the metrics of a worker run as the owner, and read with the rights of recrawl_reader. So
+    -- the owner must be a member of it.
     if not pg_has_role('recrawl_reader', 'member') then
         execute format('grant recrawl_reader to %I', current_user);
     end if;

@@ -43,8 +43,8 @@ begin
     return query
     with
     -- The candidates, with slots and columns of page. dropped: the page is dead, so its row is deleted. given: leased
-    -- now. A page whose last_lease is above this lease is not given: this call locked the host late, and before that a
-    -- newer call got the page and it was reported.
+    -- now. A page that was reported on a newer lease is not given. Example: this call has its lease id from its first
+    -- round, and before its second round a newer call got the page, and the page was reported.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,

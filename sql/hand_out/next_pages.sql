@@ -35,8 +35,8 @@ begin
         perform refuse(format('next_pages: notice must lie between 0 and what ahead leaves of the setting max_ahead '
                               '(%s), got %s', s.max_ahead, coalesce(notice::text, 'null')));
     end if;
-    -- Two conditions, one in the other: a condition that calls a function costs two buffers even if the function is not
-    -- called.
+    -- The call of leased_by() stands in a condition of its own. In one condition it would cost each call of next_pages
+    -- two reads of shared buffers, even if it is not reached.
     if session_user = any (s.full_logins) then
         if leased_by(session_user, t) + n > s.max_leased_per_login then
             perform refuse(format('next_pages: the login %s has leased %s pages, and n = %s more would exceed the '
@@ -61,7 +61,7 @@ begin
     a.slots_until := a.slots_from + in_seconds(ahead);
     a.head_due_until := t;
     a.lease_ends := a.slots_until + in_seconds(lease);
-    a.per_host := least(per_host, 1000000);            -- a million times a gap is still an interval
+    a.per_host := least(per_host, 1000000);            -- a million times the longest gap still fits in an interval
     a.s := s;
     if host is not null then
         a.only_host := coalesce(host_id_of('next_pages', host), 0);
@@ -76,7 +76,7 @@ begin
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
 end $$;
-comment on function ask_of is 'The arguments of a call of next_pages as times.';
+comment on function ask_of is 'The arguments of a call of next_pages as a row of type ask: its intervals become times.';
 
 create or replace function pages_per_host(a ask, n int) returns numeric
 language sql stable as $$

@@ -205,7 +205,8 @@ language sql volatile as $$
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        -- An index scan: plans.sql makes table scans so expensive that the costs of other steps would not be seen.
+        -- An index scan. plans.sql makes a table scan so expensive that next to it the planner would not compare the
+        -- costs of the other steps.
         join setting s on s.only_row
         cross join lateral (
             select greatest(

@@ -9,7 +9,7 @@
 create or replace view recrawl.job_schedule as
 select j.job, j.every,
        case when running.token is null and (j.every is not null)
-            then case when last.token is null              -- since a worker first wrote vitals
+            then case when last.token is null              -- it never ran
                           then least((select min(v.at) from vital v), now.t)
                       when greatest(last.started_at, last.ended_at) > now.t + small_step()
                           then now.t                          -- the clock was ahead when it ran

@@ -1,7 +1,7 @@
 -- Several workers may run. One of them leads: it runs the batch jobs, and asks this once a second. The others stand by
 -- until it gives no sign of life, because it is dead, frozen or on a machine that vanished. A lock would stay with a
 -- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now.
--- Until then it can write nothing: the runs of its jobs have lost their tokens (see job.sql).
+-- A run of its jobs may go on until another run of the same job starts. Then it can write nothing more (see job.sql).
 create or replace function leads(worker uuid, alive_for interval) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes leader; locks leader

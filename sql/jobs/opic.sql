@@ -49,7 +49,7 @@ language sql volatile as $$
     written as (
         update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id
     ),
-    -- New pages move in the queue.
+    -- New pages get their new rank through the inbox.
     entered as (
         insert into inbox (host_id, page_id, old_rank)
         select host_id, page_id, -old_value from wanted where is_waiting and value <> old_value

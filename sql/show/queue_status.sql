@@ -1,13 +1,13 @@
 -- queue_status: a summary of the queue. Large tables are counted by a sample of their blocks, so that the cost does not
 -- grow with the queue.
 
+-- blocks: how many blocks of each table are read. A smaller table is read whole.
 create or replace function sample_queue(
     t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
 )
 language plpgsql volatile as $$
 -- plans: lookups
 declare
-    -- blocks: the blocks that are read of each table. A smaller table is read whole.
     b         record;
     revisits  float8 := 0;
     new_pages float8 := 0;
@@ -114,5 +114,5 @@ comment on column recrawl.queue_status.paused is 'True if the crawl is paused.';
 comment on column recrawl.queue_status.as_of is 'The time of this answer.';
 comment on column recrawl.queue_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';
 comment on column recrawl.queue_status.oldest_is_exact is
-    'True if oldest_due is the oldest of all hosts. False if there are very many hosts: then it is the oldest of the '
-    'hosts in the view late_hosts.';
+    'True if no host can have an older one. False if there are very many hosts: then it is the oldest of the hosts in '
+    'the view late_hosts. Also false if the first hosts have no due page any more.';

@@ -2,7 +2,7 @@
 
 -- A transaction that takes in pages locks the table exclusion in row share mode, reads the exclusions and boosts, and
 -- keeps the lock until it ends. A transaction that gets the exclusive lock knows that no such transaction is open. So
--- every page that was taken in by older exclusions and boosts can be read.
+-- it can read every page that was checked with the older exclusions and boosts.
 create or replace function newest_taken_in() returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion

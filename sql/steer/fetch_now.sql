@@ -1,7 +1,8 @@
 -- Due times that people give: fetch_now makes pages due immediately, within the gaps of their hosts.
 
--- Leased pages keep the due times of their leases. planned_due keeps the time that a page was planned for before it was
--- moved. A page that had no next due time has no planned time either.
+-- A leased page keeps its place in the queue. Its row gets the new due time, until its report or the end of its lease.
+-- planned_due keeps the time that a page was planned for before it was moved. A page that had no next due time has no
+-- planned time either.
 create or replace function move_dues(page_ids bigint[], dues timestamptz[], new_due_is text) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
@@ -32,6 +33,6 @@ language sql volatile security definer as $$
 $$;
 comment on function recrawl.fetch_now is
     'Makes pages due immediately. Returns the number of them that are in the crawl. The gaps of their hosts still '
-    'apply. Pages that a crawler has at the moment, and pages that left the crawl, stay as they are. Pages that are '
+    'apply. A crawler that has one of the pages keeps it. Pages that left the crawl stay as they are. Pages that are '
     'done or declined are fetched again.';
 grant execute on function recrawl.fetch_now to recrawl_operator;

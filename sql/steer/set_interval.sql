@@ -41,8 +41,8 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- A page without a frequency follows the setting until its host has a price. Pages that are not live get the
-    -- interval too, because they may become live again. Pages that are kept_out do not.
+    -- A page without a frequency follows the setting `frequency` until its host has a price. Pages that are not live
+    -- get the interval too, because they may become live again. Pages that are kept_out do not.
     written as (
         update page p set
             pinned_interval = set_interval_at.every,
@@ -64,7 +64,7 @@ begin
            array_agg(distinct f.page_id) filter (
                where f.problem is null and f.state = 'live' and (f.due_at is null or is_never(f.due_at)))
     into answers, steered, waiting
-    from unnest(plain_array(set_interval_at.page_ids)) with ordinality as w (page_id, ord)
+    from unnest(set_interval_at.page_ids) with ordinality as w (page_id, ord)
     left join found f on f.page_id = w.page_id;
 
     if steered is not null then

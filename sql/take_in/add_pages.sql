@@ -3,8 +3,7 @@
 create or replace function one_for_each(a anyarray, n int) returns anyarray
 language plpgsql immutable strict as $$
 begin
-    return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n])
-                else plain_array(a) end;
+    return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n]) else a end;
 end $$;
 comment on function one_for_each is
     'An argument as one element for each of n URLs: an array of one element counts for all of them.';

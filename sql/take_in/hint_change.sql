@@ -56,8 +56,8 @@ comment on function recrawl.hint_change is
 'Makes pages due earlier. Call it if, for example, a sitemap says that pages changed. Returns the number of pages that
 became due earlier.
 
-* page_ids: the pages. Pages that were never fetched, are already due, done, declined, gone, moved, excluded or kept_out stay as they
-  are.
+* page_ids: the pages. Pages that were never fetched or are already due, done, declined, gone, moved, excluded or
+  kept_out stay as they are.
 * recall: the share of all changes that such hints report, 0 to 1.
 * false_hints_per_day: how many hints per day come for one page although it did not change.
 * changed_at: the time of the change, one for each page; null = unknown. A page that was fetched since then stays as

@@ -57,7 +57,8 @@ begin
     end if;
 end $$;
 comment on function intern_hosts is
-    'Makes sure that each name has a row in host_name and a host: its own, or the host that it is requested as.';
+    'Makes sure that each name has a row in host_name and a host: its own, or the host of another '
+    'name.';
 
 -- Pages in the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more
 -- pages than max_pages.

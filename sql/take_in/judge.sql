@@ -233,8 +233,8 @@ comment on function host_update_of is
 --   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
 --   3. When the page is due next. A result moves the due time if it is on the lease that holds the page, or if it has
---      no lease and states a due time. A due time without a lease, for a page that a lease holds, lasts only until that
---      lease ends.
+--      no lease, and a due time or declined. A due time without a lease, for a page that a lease holds, lasts only
+--      until that lease ends.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 create or replace function judge(
     t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules

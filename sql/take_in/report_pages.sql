@@ -64,9 +64,8 @@ begin
             select case when jsonb_typeof(g.links) = 'array'
                         then array(select jsonb_array_elements_text(g.links)) end as links,
                    case when cardinality(sketches) > 0
-                             and sketches[(g.ord - 1) * sketch_values() + 1 : g.ord * sketch_values()]
-                                 <> array_fill(null::int, array[sketch_values()])
-                        then sketches[(g.ord - 1) * sketch_values() + 1 : g.ord * sketch_values()] end as sketch
+                        then nullif(sketches[(g.ord - 1) * sketch_values() + 1 : g.ord * sketch_values()],
+                                    array_fill(null::int, array[sketch_values()])) end as sketch
             offset 0
         ) l
         order by g.ord));

@@ -112,9 +112,9 @@ begin
 end $$;
 
 comment on type given_url is
-    'A URL from a caller or from a link, and what is said of its page. asked_as: the host that its name shall share '
-    '(argument host of add_pages); the empty text if that name is invalid. depth: the number of links from the start '
-    'of the crawl.';
+    'A URL from a caller or from a link, and what is said of its page. asked_as: the argument host of add_pages. The '
+    'host name of the URL shares the host of this name; the empty text = it is no host name. depth: the number of '
+    'links from the start of the crawl.';
 comment on type parsed_url is
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
     'place: the number of its page, in order of keys.';
@@ -128,7 +128,7 @@ comment on type reported_link is
 comment on type found_links is 'Links and redirect of a reported page, as ids of pages.';
 comment on type result_extras is 'The keys of an element of report that most elements do not have.';
 comment on type result is
-    'A reported result after the check: an element of report by its keys. problem says why it is invalid.';
+    'A reported result after the check. Each column is a key of an element of report. problem says why it is invalid.';
 comment on type lease_place is 'The place of one page in its lease: its slot and its due times.';
 comment on type judging_rules is 'The rules that the judgement of a result depends on, next to its page and its host.';
 comment on type verdict is 'The outcome of a request, and whether its result counts.';

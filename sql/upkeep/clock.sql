@@ -9,7 +9,8 @@
 --    host.blocked_until   the host earned the block by strikes, and    earlier by the error of the clock, at most a
 --                         it is more than 1.1 days ahead: the longest  day ahead. Operators may block for any time
 --                         back-off with its 10 %
---    host.busy_until      it lies in the future, also if it is right   the end of its lease; null without a lease
+--    host.busy_until      it lies in the future: a correct time is     the end of its lease; null without a lease
+--                         written again
 --    host.ready_at,       it is later than the times it depends on     computed again
 --    host.new_ready_at
 --    host.new_class       the host is last in the queue of new pages,  computed again

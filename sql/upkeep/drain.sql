@@ -107,7 +107,7 @@ begin
               else is_first or (page_id in (select page_id from left_new)) is true
           end
     ),
-    -- Known pages enter by due time.
+    -- Pages with a due time enter the queue.
     entered_queue as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, new_due from entering where new_due is not null
@@ -135,8 +135,8 @@ end $$;
 comment on function move_in_queues is
     'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
 
--- Each host gets its new place in both queues of hosts. A ready host keeps its place among revisits. A host whose best
--- class does not change keeps its place among new pages. Then the update is cheap (HOT).
+-- Each host gets its new place in both queues of hosts. A ready host keeps its place among revisits. A host keeps its
+-- place among new pages if its class stays the same, except in the last class. Then the update is cheap (HOT).
 create or replace function place_hosts(t timestamptz, changes queue_changes[], s setting) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts

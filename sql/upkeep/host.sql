@@ -112,7 +112,7 @@ end $$;
 comment on function end_wait is
     'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
--- If a request began after its slot, or without one, the gap is measured from its start.
+-- If a request began after its start_by, or without a slot, the gap is measured from its start.
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host

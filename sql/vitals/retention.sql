@@ -46,7 +46,7 @@ begin
         returning 1
     ),
     -- The robots.txt of sites that no crawler has fetched again since then. Those with a crawl delay stay: set_robots
-    -- would take the delay of the host for one that a report gave.
+    -- would believe that a report gave the delay of the host.
     sites as (
         delete from robots r using too_old o where r.good_until < o.history and r.crawl_delay is null returning 1
     )

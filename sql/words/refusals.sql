@@ -7,14 +7,6 @@ begin
 end $$;
 comment on function refuse is 'Raises an error with this message.';
 
--- Callers may pass nested arrays, and arrays whose first index is not 1. Other functions read element n as a[n].
-create or replace function plain_array(a anyarray) returns anyarray
-language plpgsql immutable as $$
-begin
-    return case when array_ndims(a) > 1 or array_lower(a, 1) <> 1 then array(select unnest(a)) else a end;
-end $$;
-comment on function plain_array is 'The elements of an array, in one dimension and numbered from 1.';
-
 -- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining

@@ -113,7 +113,7 @@ language sql immutable strict parallel safe as $$
     from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
          lateral (select match[1]) as p (piece)
 $$;
-comment on function in_ascii is 'A URL whose characters outside ASCII are percent-encoded.';
+comment on function in_ascii is 'A URL whose spaces and characters outside ASCII are percent-encoded.';
 
 -- The results. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
 -- spelling. problem: why it is invalid.

@@ -1,5 +1,5 @@
-"""Numbers and times in words: every screen, message and log line writes them with these functions. They read nothing
-but the time zone of this machine.
+"""Numbers and times in words: every screen, message and log line writes them with these functions. The functions
+read nothing but the time zone of this machine.
 
 sql/words/spoken.sql writes the same for explain_page, and a test compares the two. An unknown figure is a dash. One
 space stands between a number and its unit.
@@ -43,7 +43,8 @@ def either(n: float | None, one: str, many: str) -> str:
 
 
 def pace(per_second: float, of: str = "") -> str:
-    """In the smallest unit in which the figure is at least 0.1: 5.5 a second, 1.2 fetches a minute."""
+    """In the smallest unit in which the figure is at least 0.1, otherwise per second: 5.5 a second, 1.2 fetches a
+    minute."""
     units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
     unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
     return " ".join(filter(None, (count(per_second * seconds), of, unit)))
@@ -87,7 +88,7 @@ def points(difference: float) -> str:
 
 
 def utility(figure: float | None, is_share: bool) -> str:
-    """The utility of an allocation per unit of value. None = it is below every number, as some objectives allow."""
+    """The utility of an allocation per unit of value. None = minus infinity, which some objectives allow."""
     return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 
@@ -124,8 +125,8 @@ def when(at: datetime, as_of: datetime) -> str:
 
 
 def clock(at: datetime | None, now: datetime) -> str:
-    """Yesterday, today and tomorrow: the time, as in 15:04 and tomorrow 15:04. In this year also the date: 12 Nov
-    15:04. In other years only the date. In the time zone of `now`."""
+    """Yesterday, today and tomorrow: the time, as in 15:04 and tomorrow 15:04. On other days of this year also the
+    date: 12 Nov 15:04. In other years only the date. In the time zone of `now`."""
     if at is None:
         return UNKNOWN
     if at.year >= 9999:
@@ -180,7 +181,8 @@ def literal(text: str) -> str:
 
 def interval(time: timedelta) -> str:
     """A length of time in SQL, to be copied."""
-    seconds = f"{time.total_seconds():.6f}".rstrip("0").rstrip(".")  # not 1e+06: PostgreSQL does not read it here
+    # Not 1e+06: PostgreSQL reads no exponent in an interval.
+    seconds = f"{time.total_seconds():.6f}".rstrip("0").rstrip(".")
     return f"'{seconds} seconds'"
 
 

@@ -1,8 +1,8 @@
 """The database's clock, calculated from the monotonic clock of this machine. No wall clock has to be right.
 
-A call that returns the database's time bounds it: the database looked at its clock after the call was sent and before
-the answer came. So the fastest call is the most exact. It counts until a later call is more exact: the two clocks may
-drift, so a call becomes less exact with its age. One slow call changes nothing.
+A call that returns the database's time also says how exact that time is: the database looked at its clock after the
+call was sent and before the answer came. So the fastest call is the most exact. It counts until a later call is more
+exact: the two clocks may drift, so a call becomes less exact with its age. One slow call changes nothing.
 """
 
 import math
@@ -41,8 +41,8 @@ class Clock:
     def window(self, fetch_at: datetime, start_by: datetime, now: float) -> tuple[float, float]:
         """The monotonic times between which a request may begin.
 
-        They keep the largest error of this clock away from both bounds, but at most a quarter of the time between the
-        bounds. So over a slow link the middle half of that time remains.
+        This is the time from fetch_at to start_by, shorter at each end by the largest error of this clock, but at most
+        by a quarter of that time. So over a slow link the middle half remains.
         """
         first, last = self.to_monotonic(fetch_at), self.to_monotonic(start_by)
         margin = min(self.max_error(now), (last - first) / 4)

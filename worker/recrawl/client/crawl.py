@@ -129,7 +129,7 @@ class Client:
 
         await asyncio.wait([self._asks], timeout=max(1.0, left()))  # an answer of next_pages may be on its way
         await self._runner.end_visits(left())
-        # A sitemap that a visit has just reported is in the hands of such a task, which must get to see it.
+        # A visit may have just reported a sitemap. The task that reads the sitemap then needs a moment.
         await self._runner.end_tasks("own request", max(0.1, left()))
         with contextlib.suppress(GaveUp, TimeoutError):
             await asyncio.wait_for(self._sender.send(), max(1.0, left()))

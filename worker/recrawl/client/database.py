@@ -103,7 +103,8 @@ class Added(NamedTuple):
 
 
 def with_timeouts(dsn: str, **options: str) -> str:
-    """The connection string with these options and with timeouts. Other values in the string count instead of them."""
+    """The connection string with these options and with timeouts. A value in the string counts instead of a
+    timeout or an option. Only the encoding is always UTF-8."""
     return make_conninfo(dsn, **options | TIMEOUTS | conninfo_to_dict(dsn) | ENCODING)
 
 

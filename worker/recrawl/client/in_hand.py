@@ -178,7 +178,7 @@ class InHand:
         return list({page.lease_id for page in (*self._in_line(), *preparing) if not is_request(page)})
 
     def leases_ending_by(self, moment: float) -> dict[int, float]:
-        """The monotonic time at which each of these leases ends."""
+        """The leases that end before `moment`: for each id the monotonic time of its end."""
         return {lease_id: lease.until for lease_id, lease in self._leases.items() if lease.until < moment}
 
     # ---- a page comes, and waits for its slot
@@ -353,15 +353,15 @@ class InHand:
         self._free(page)
 
     def abandon(self) -> None:
-        """For the time when no visit runs any more. Gives back the pages that were yielded and not settled."""
+        """Call it after the visits were cancelled. Gives back the pages that were yielded and not settled."""
         for page in list(self._visits):
             self.visit_over(page)
 
     # ---- pages are given back, or lost
 
     def give_back(self, outcome: str, hosts: Collection[str] = (), pages: Collection[tuple[int, int]] = ()) -> None:
-        """Pages of these hosts, or with these leases and page_ids: their slots must not be used. A visit that still
-        prepares the request of a blocked page learns it from begins()."""
+        """Pages of these hosts, or with these leases and page_ids: their slots must not be used. If a visit
+        still prepares the request of a blocked page, its begins() will return False."""
 
         def stops(page: Page) -> bool:
             return page.host in hosts or (page.lease_id, page.page_id) in pages

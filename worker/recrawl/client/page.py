@@ -74,7 +74,8 @@ class Page:
         return self._end(self, result | more, None if self.kind == "page" else body, False)
 
     def decline(self) -> bool:
-        """Says that you will never request this page. It is not handed out again until somebody asks for it. You may
+        """Says that you will never request this page. It is not handed out again until somebody calls fetch_now, or
+        adds it again with a due time. You may
         call this from any thread."""
         if is_request(self):
             return self.report(0)

@@ -10,7 +10,8 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-MOST_BYTES = 50 * 1024 * 1024  # unpacked. sitemaps.org allows a file this size, and this number of URLs
+# The limits of sitemaps.org for one file.
+MOST_BYTES = 50 * 1024 * 1024  # unpacked
 MOST_URLS = 50_000
 MOST_DEEP = 20  # nested elements; extensions of the format have a few
 PIECE = 1 << 16

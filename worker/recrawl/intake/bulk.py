@@ -17,7 +17,8 @@ BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # URLs and their JSON together: a few of the longest lines
 CONNECTIONS = 4
 # While four connections add pages, one thread cannot move them from the inbox to the queue fast enough. Two with a
-# small STEP cannot either: if there are many entries, a call of tick reads sixteen entries for each one that it moves.
+# small STEP cannot either: if many entries wait, a call of tick moves only the entries of a sixteenth of the hosts, and
+# reads the others too. With a small STEP it reads them too often.
 DRAINS, STEP = 2, 20_000
 
 

@@ -59,5 +59,6 @@ _HOST = re.compile(
 
 
 def host_of_key(key: object) -> str | None:
-    """The key of a queue of URLFrontier, if it can be a host: an address, or a name that cannot be read as one."""
+    """The key of a queue of URLFrontier, if it can be a host: an IPv4 address, or a name whose last part is
+    no number."""
     return key if isinstance(key, str) and _HOST.fullmatch(key) else None

@@ -45,8 +45,8 @@ class AllocationSettings:
 
 @dataclass(frozen=True, eq=False)
 class Unpinned:
-    """The pages without a pin, with the slots that pins leave them, and the allocation with their frequencies only. Its
-    sums are still sums over all pages."""
+    """The pages without a pin, with the slots that pins leave them, and the allocation with their frequencies only. The
+    sums of the allocation (`spent`, `utility`) are still sums over all pages."""
 
     web: Web
     allocation: Allocation

@@ -9,6 +9,6 @@ from recrawl.model.change.estimators import VisitLog
 
 def audit(url: str) -> list[Agreement]:
     log = store.reads.logged_visits(url)
-    pages, starts = np.unique(log.page_id, return_index=True)  # they come page by page
+    pages, starts = np.unique(log.page_id, return_index=True)  # the rows are in order of page_id
     visits = VisitLog(np.append(starts, len(log.page_id)), log.days.astype(np.float64), log.changed > 0)
     return agreement(visits, log.belief_changes[starts], log.belief_days[starts]) if len(pages) else []

@@ -116,7 +116,9 @@ class SteppingClockScheduler(BlockingScheduler):
                 self.wall_clock_lead - before,
             )
         now = datetime.now(UTC)
-        for job in self.get_jobs():  # even without a step: two steps may cancel each other between two calls
+        # Also without a step: the clock may have stepped ahead and back since the last call, and a job may have got its
+        # time in between.
+        for job in self.get_jobs():
             every = getattr(job.trigger, "interval", timedelta(0))
             if not now - STEP <= job.next_run_time <= now + every + STEP:
                 job.modify(next_run_time=now)

@@ -30,8 +30,8 @@ class Job(ABC):
         """Runs the job once, now. Calls `tell` at each step. Returns the result in one line."""
 
     def stop(self) -> None:
-        """Cancels the present step, which may be waiting for a lock. A step is a transaction, so it is undone as a
-        whole, and the next run does it again."""
+        """Cancels the statement that runs now. It may be waiting for a lock. Its transaction is undone as a whole, and
+        the next run does it again."""
         store.cancel(self.connection)
 
     def remembers(self) -> int:

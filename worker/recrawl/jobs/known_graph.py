@@ -58,7 +58,7 @@ def _whole(token: int, reading: store.reads.WholeGraph) -> KnownGraph:
 
 def _up_to_date(known: KnownGraph, token: int, changes: store.reads.GraphChanges) -> KnownGraph:
     page_id, lives = changes.links.source_ids, changes.is_live > 0
-    # Dead pages have empty rows here, so target_ids has the same order without these rows.
+    # Dead pages have no targets here. So target_ids stays as it is when their rows are left out.
     starts = np.append(0, np.cumsum(np.diff(changes.links.first)[lives]))
     delta = Delta(page_id[lives], page_id[~lives], page_id[lives], starts, changes.links.target_ids)
     updated = graph.apply(known.graph, delta)

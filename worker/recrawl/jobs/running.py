@@ -37,7 +37,7 @@ class Health:
 
     def __init__(self, job: str, url: str) -> None:
         self.job, self.url = job, url
-        self.works = True  # as the log says
+        self.works = True  # what the last line of the log says: it works, or it fails
         # As the database says. None = unknown: an earlier worker may have stored a failure.
         self.stored: bool | None = None
 
@@ -237,7 +237,7 @@ class BatchRunner:
                 time.sleep(0.1)
 
     def stop(self) -> None:
-        """Gives the run up. Each chunk that it wrote is complete, and the next run goes on from there."""
+        """Gives the run up. What it wrote stays. The next run computes everything again."""
         self.is_stopped = True
         if process := self.process:
             threading.Thread(target=_interrupt, args=[process], daemon=True).start()

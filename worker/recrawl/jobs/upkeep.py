@@ -16,7 +16,7 @@ class Upkeep(Job):
         moved = 0
         try:
             self.connection = self.connection or store.connect(self.url, store.calls.WORKER)
-            # In turn, so that neither waits for the other's backlog.
+            # One step of the queue, then one step of the boosts: so neither waits until the other has no work.
             is_done = False
             while not self.is_stopped and not is_done:
                 step = store.calls.tick(self.connection)

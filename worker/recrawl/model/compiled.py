@@ -28,7 +28,7 @@ import platformdirs
 from numba.core import caching
 from numpy.typing import NDArray
 
-# Compiled loops are made of such functions, and are kept together with them.
+# Compiled loops contain such functions. So these functions need no file of their own.
 scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
 
 FORGOTTEN_AFTER = 30 * 86400  # seconds without a new file, in the folder of another version

@@ -17,8 +17,8 @@ MIDDLEWARES = {
     "DOWNLOADER_MIDDLEWARES": {"recrawl.scrapy.middleware.Starting": 100_000},
 }
 # These middlewares would send a second request outside of the page's slot, or no request at all. recrawl itself follows
-# redirects, tries pages again and obeys robots.txt. Meta refreshes are not followed, and there is no HTTP cache. They
-# are named by import path, because Scrapy 2.13 accepts nothing else.
+# redirects, tries pages again and obeys robots.txt. Meta refreshes are not followed, and there is no HTTP cache. The
+# list names the middlewares by import path, because Scrapy 2.13 accepts nothing else.
 SWITCHED_OFF = [
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware",
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",

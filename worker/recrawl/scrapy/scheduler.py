@@ -80,7 +80,7 @@ class Scheduler(BaseScheduler):
             self._client = self._visits.client = Client(
                 settings["RECRAWL_DSN"],
                 user_agent=settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"]),
-                concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # 0: no limit
+                concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # 0 means no limit in Scrapy, and 1000 here
                 robots=settings.getbool("ROBOTSTXT_OBEY"),
                 lease=seconds(settings, "RECRAWL_LEASE"),
                 on_outcome=self._count,

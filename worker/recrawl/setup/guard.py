@@ -159,7 +159,9 @@ def _socket_directory(home: Path) -> Path:
         if not stat.S_ISDIR(found.st_mode) or (found.st_uid, stat.S_IMODE(found.st_mode)) != (uid, 0o700):
             directory = Path(tempfile.mkdtemp(prefix=f"{directory.name}-", dir=SOCKETS))
             os.chown(directory, uid, -1)
-    for leftover in directory.iterdir():  # files of a dead server; a reused pid in its lock file would stop the next
+    # Files of a dead server. Its lock file may have the pid of another process now: then the next server would not
+    # start.
+    for leftover in directory.iterdir():
         leftover.unlink()
     return directory
 

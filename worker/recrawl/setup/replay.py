@@ -5,7 +5,8 @@ them in the transaction of the versions. (lab/replay.py runs a policy on a recor
 2. Things whose declaration changed, or that no file declares any more, are dropped. So are recrawl's own things that
    depend on them. A declaration is the text of a function up to its body, or the whole text of a view or row type.
 3. All files are run. Each function or view that is still there is replaced where it stands.
-4. Rights that were granted by hand on a dropped thing are granted again on the new things of the same name.
+4. Rights that were granted by hand on a dropped thing are granted again on the new things of the same name. But PUBLIC
+   and the roles of recrawl get only what the files grant (sql/rights.sql).
 
 Why not drop everything: a crawler that is inside of a call when its function disappears gets the error «cache lookup
 failed for function». With three crawlers, 8 of 40 replays caused it in next_pages or report, and nearly every replay
@@ -22,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
 
-# Each file sets its search path, because the login that migrates may have another one.
+# The search path of the statements of a migration: the login may have another one.
 PATH = "set local search_path = pg_catalog, pg_temp;"
 # As in install.sql.
 PATH_OF_FILES = "set local search_path = recrawl_internal, pg_temp;"

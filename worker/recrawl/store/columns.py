@@ -87,8 +87,8 @@ class Columns:
             self._execute(cursor, statement)
 
     def read(self, query: str, watch: Watch = lambda _: None) -> "list[NDArray[Any]]":
-        """One array for each column. A column must not contain nulls. A column of packed ids gives two arrays: the
-        place where each row begins, and all ids."""
+        """One array for each column. A column must not contain nulls. A column of type bytea holds ids of 8 bytes,
+        one after the other. It gives two arrays: the place where each row begins, and all ids."""
         import nanoarrow
 
         with self._connection.cursor() as cursor:

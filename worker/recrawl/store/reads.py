@@ -43,7 +43,7 @@ class PagesToAllocate:
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
     due_on: "NDArray[np.float64]"  # days since 1970
-    planned_interval: "NDArray[np.float32]"  # days from last fetch to due time; NaN = not due by the frequency alone
+    planned_interval: "NDArray[np.float32]"  # days from last fetch to due time; NaN = due for another reason
     pinned: "NDArray[np.float32]"  # fetches per day; NaN = the price decides
 
 
@@ -226,6 +226,6 @@ def _graph_changes(columns: Columns) -> GraphChanges | None:
 
 
 def last_terms(connection: Connection) -> dict[str, float] | None:
-    """The terms with which the values of all pages were last computed."""
+    """The weights with which the values of all pages were last computed, and what else they depend on."""
     terms: dict[str, float] | None = value(connection, "select terms from recrawl_internal.last_terms")
     return terms or None

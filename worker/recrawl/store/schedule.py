@@ -15,7 +15,8 @@ def leads(connection: Connection, worker: UUID) -> bool:
 
 
 def due_jobs(connection: Connection, or_early: bool) -> dict[str, tuple[str, int]]:
-    """The jobs that are due, or worth an early run. For each, the reason and the highest token of all runs."""
+    """The jobs that are due, or worth an early run. For each, the reason and the highest token that any run of any job
+    has got."""
     rows = connection.execute("select job, why, newest from recrawl_internal.due_jobs(%s)", [or_early]).fetchall()
     return {job: (why, newest) for job, why, newest in rows}
 

@@ -27,7 +27,8 @@ def scrape(
 
     Reads the minutes and runs since one hour before the times given. Without a time: the minutes of the newest hour,
     the runs of the last hour. It reads one hour further back because the counts of a minute can grow for almost an
-    hour, and because the clock may have been set back. Also reads the jobs that are running.
+    hour, and because the clock may have been set back. If jobs are running, it reads the runs since
+    the first of them began.
     """
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Facts about the server of a crawl. In transactions() and slots(), null = this login may not see the value."""
+"""Facts about the server of a crawl. A login without pg_read_all_stats sees no transactions of other logins."""
 
 from datetime import timedelta
 

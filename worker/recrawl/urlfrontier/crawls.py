@@ -78,7 +78,8 @@ class Crawls:
 
     async def _opened(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:
         name = name or DEFAULT
-        # Before the task is made: a put into a new crawl must not get the failure of a call that only reads.
+        # This check comes before the task is made. Otherwise a call that only reads would make a task that fails, and a
+        # put at the same moment would wait for that task and get its failure.
         if name not in self._open and not make and name != DEFAULT and name not in await self.names():
             raise UnknownCrawl(f"there is no crawl {name[:40]}")
         if name not in self._open:

@@ -31,7 +31,8 @@ PAGE = 100  # rows of a list, if the client gives no size
 LEVELS = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 
 Context = Any  # aio.ServicerContext of the call's messages
-NO_HOST = psycopg.errors.InvalidParameterValue  # raised for a key that no host can have: there is no such queue
+# Raised for a key that no host can have, and for other refused arguments.
+NO_HOST = psycopg.errors.InvalidParameterValue
 
 
 class Service:
@@ -68,8 +69,8 @@ class Service:
                 yield info_of(page.url, page.host, page.meta, crawl.name)
 
     async def _asked(self, ask: pb.GetParams) -> list[CrawlDatabase]:
-        """The crawl that is named, otherwise all crawls: those first that had too few queues, then in turn. A key
-        without a crawlID names no crawl."""
+        """The crawl that is named, otherwise all crawls. Crawls that had too few queues come first. The others begin
+        with another crawl at each call. With a key and without a crawlID: no crawl."""
         if ask.WhichOneof("item") == "crawlID":
             crawl = await self._known(ask.crawlID)
             return [crawl] if crawl else []
@@ -228,7 +229,7 @@ def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[
 
 
 async def refuse(error: Exception, context: Context) -> None:
-    """Answers an error that the client can mend with one line. Raises any other error."""
+    """If the client can mend the error, answers with one line. Otherwise raises the error."""
     codes: list[tuple[type[Exception] | tuple[type[Exception], ...], grpc.StatusCode]] = [
         (Unreadable, grpc.StatusCode.INVALID_ARGUMENT),
         (UnknownCrawl, grpc.StatusCode.NOT_FOUND),

@@ -7,7 +7,11 @@ from recrawl import store
 from recrawl.setup import project
 from recrawl.words import lasting
 
-ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: job_run keeps only their failures
+ALWAYS = [
+    "upkeep",
+    "vitals",
+    "retention",
+]  # jobs that run all the time. job_run has a row only if they begin to fail or work again
 SHARES = {"freshness", "poisson_freshness"}  # objectives that are a share of the time
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -213,7 +217,7 @@ class CappedHost:
     host: str
     pages: int
     gap: timedelta
-    wanted: float  # fetches per day at the budget's price
+    wanted: float  # fetches per day that its pages would get if the host had no gap
     frequency: float  # fetches per day that it was given
     half_gap_gain: float | None = None
 

@@ -35,7 +35,8 @@ class History:
 
     @property
     def step(self) -> timedelta:
-        """Of the charts of freshness and fetches. In the first day of a crawl, hours would be too few points."""
+        """The time between two points of the charts of freshness and fetches. In the first day of a crawl, hours would
+        be too few points."""
         is_young = self.hours and self.tens and self.tens[0].at < self.hours[0].at + HOUR
         return TEN_MINUTES if is_young else HOUR
 

@@ -97,7 +97,8 @@ def wanted(web: Web, allocation: Allocation, objective: str, limits: Limits = NO
 
 
 def of_hosts(web: Web, allocation: Allocation, hosts: NDArray[np.integer]) -> tuple[Web, Allocation]:
-    """A web with only these hosts, and their part of the allocation. Its sums are still sums over all hosts."""
+    """A web with only these hosts, and their part of the allocation. The sums of the allocation are still
+    sums over all hosts."""
     starts = np.append(0, np.cumsum(np.diff(web.starts)[hosts]))
     pages = np.arange(starts[-1]) + np.repeat(web.starts[hosts] - starts[:-1], np.diff(starts))
     return Web(web.value[pages], web.rate[pages], starts, web.cap[hosts]), replace(

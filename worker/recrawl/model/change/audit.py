@@ -35,7 +35,7 @@ class Agreement:
 
 
 def agreement(visits: VisitLog, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
-    """One line for each group of pages that has any; a and b are the filter's state after these visits."""
+    """One line for each group that has pages; a and b are the filter's state after these visits."""
     a, b = positive("a", a), positive("b", b)
     likeliest = full_mle(visits)
     low, high = credible_interval(a, b)

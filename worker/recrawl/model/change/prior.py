@@ -2,7 +2,7 @@
 host's pages.
 
 This is empirical Bayes for the gamma filter. The evidence of a page says how far the filter has moved it from its
-prior: `changes` = a − a0 and `days` = b − b0. So no column is needed in addition to a and b.
+prior: `changes` = a − a0 and `days` = b − b0. So these two numbers are all that is stored of a page.
 
 An alternative was to store totals of each page: changed visits, days seen changed and days seen unchanged. Both were
 compared on twenty simulated hosts, without a prior of all hosts. The mean rates are about equally good. If visits tell
@@ -57,8 +57,8 @@ MOST_STEPS = 500
 
 @dataclass(frozen=True)
 class Priors:
-    """The prior of each host, and the prior of all hosts for hosts that are still unknown. a: shapes; b: rates, in
-    days."""
+    """The prior of each host, and the prior of all hosts for hosts that are still unknown. a and b: the shapes and
+    the rate parameters (in days) of the Gamma distributions."""
 
     a: Array
     b: Array

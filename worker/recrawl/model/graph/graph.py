@@ -191,7 +191,7 @@ def _fill_out(
 
 @compiled(nogil=True)
 def _sort(row: Positions) -> None:
-    """Sorts in place. Rows that were stored are in ascending order already. The others are short."""
+    """Sorts in place. Rows from the database are in ascending order already. Rows of other callers are short."""
     for k in range(1, row.size):
         if row[k] < row[k - 1]:
             row.sort()

@@ -2,10 +2,10 @@
 
 Every page holds cash as a hub and cash as an authority. So does the virtual page. It links to every page, and every
 page links to it. A hub gives its cash in equal parts to the authorities that it links to and to the virtual page. An
-authority of relevance r (0 … 1) has P hubs that link to it. For its cash, each of them weighs r, and the virtual
-page 1 − r. So each hub gets the part r / (P·r + 1 − r). (The better known polynomial, 2r/P·(2P/(P+1)·(1 − r) + r − ½),
-exceeds 1/P for P ≥ 4 and leaves the virtual page with negative cash.) The virtual page gives its hub cash evenly to
-all authorities, and its authority cash evenly to all hubs. No cash is made or lost.
+authority of relevance r (0 … 1) divides its cash by weights: each of the P hubs that link to it has the weight r, and
+the virtual page 1 − r. So each hub gets the part r / (P·r + 1 − r). (The better known polynomial,
+2r/P·(2P/(P+1)·(1 − r) + r − ½), exceeds 1/P for P ≥ 4 and leaves the virtual page with negative cash.) The virtual page
+gives its hub cash evenly to all authorities, and its authority cash evenly to all hubs. No cash is made or lost.
 
 The score of a page is the flow of cash through it, which does not depend on the order of spending. Abiteboul
 et al. let one page spend at a time and add up its history. That converges as 1 / cash spent. Here all hubs spend, then
@@ -197,7 +197,7 @@ def _iterate(side: "_Side", sweep: Callable[[], float], wanted: float, most_swee
 
 
 def _are_even(rates: list[float]) -> bool:
-    """Whether the error that is left is nearly the same by each of these rates, and large."""
+    """Whether all rates are high, and give nearly the same estimate of the error that is left."""
     return min(rates) > SLOW_RATE and max(rates) < 1 and 1 - min(rates) < 1.25 * (1 - max(rates))
 
 
@@ -228,7 +228,7 @@ class _Side:
         (self._reaches_pages,) = self._sums(_weigh, *weights)
 
         self.received = received
-        # The share that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷
+        # The cash that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷
         # links is a tenth faster than with float64. A common factor corrects the sum of the rounding errors. Without it
         # cash would be lost, or leak to the virtual page, which may give back a million times as much.
         self._given, self._factor = np.empty(pages, np.float32), 1.0
@@ -249,8 +249,9 @@ class _Side:
         return self.step
 
     def extrapolate(self, first: Amounts, second: Amounts, third: Amounts) -> None:
-        """Goes on from `third` in the direction of the last step, as far as makes the next step smallest. If steps
-        shrink evenly, this is where they would end. No page gets negative cash, and no cash is made or lost."""
+        """Goes on from `third` in the direction of the last step. The distance is the one that makes the next step
+        smallest. If steps shrink evenly, this is where they would end. No page gets negative cash, and no cash is made
+        or lost."""
         step, next_step = second - first, third - second
         change = next_step - step
         ahead = np.maximum(third - (next_step @ change) / (change @ change) * next_step, 0.0)

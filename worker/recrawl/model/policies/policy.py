@@ -31,7 +31,7 @@ class Policy:
 
     name: str
     answer: Callable[[Question], Allocation]
-    learns: Callable[[Question], bool] = lambda _: True  # whether the results of later visits count
+    learns: Callable[[Question], bool] = lambda _: True  # False = it learns nothing from visits any more
 
 
 def without_price(asked: Question, found: Allocation) -> Allocation:
