@@ -545,8 +545,12 @@ class AnyLife(RuleBasedStateMachine):
 
     @invariant()
     def there_are_no_more_visits_than_places(self) -> None:
-        running = [page for page in self.yielded if self.hands.state(page) is PageState.RUNNING]
-        assert len({*running, *self.spawned}) <= CONCURRENCY
+        """Extra requests have as many places of their own. A robots.txt takes a place of the one kind or the other."""
+        running = {page for page in self.yielded if self.hands.state(page) is PageState.RUNNING} | set(self.spawned)
+        extras = sum(page.kind == "extra" for page in running)
+        robots = sum(page.kind == "robots" for page in running)
+        assert len(running) <= 2 * CONCURRENCY
+        assert extras <= CONCURRENCY and len(running) - extras - robots <= CONCURRENCY
 
     def teardown(self) -> None:
         """The client ends."""

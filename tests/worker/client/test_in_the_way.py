@@ -51,7 +51,7 @@ def test_no_page_is_asked_for_while_the_database_takes_in_less_than_visits_bring
     reports_take(db, 5)
     crawl.run(5, visit)
     requests = crawl.client.counts["requests"]
-    assert 5 < requests < 60, "those in hand when it was too much may have been visited, and no more"
+    assert 0 < requests < 60, "those in hand when it was too much may have been visited, and no more"
 
 
 def test_a_blocked_host_is_left_alone_soon_behind_a_report_that_takes_long(

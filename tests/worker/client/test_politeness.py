@@ -170,7 +170,7 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     page, extra, other = (f"http://{host}:{web.port}" for host in hosts)
     site.answers |= {f"{host}/robots.txt": Answer(429, headers={"Retry-After": "1"}) for host in hosts[:2]}
     site.answers["*"] = Answer()
-    add(db, f"{page}/1", f"{page}/2", *(f"{other}/{n}" for n in range(12)))
+    add(db, f"{page}/1", f"{page}/2", *(f"{other}/{n}" for n in range(5)))
     crawl = Crawl(url)
 
     async def visit(page: Page) -> None:
@@ -179,9 +179,11 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
                 crawl.client.extra_request(f"{extra}/{n}")
         await crawl.visit(page)
 
-    crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 13)  # seconds of the other host
-    assert [paths(web, host) for host in hosts[:2]] == [["/robots.txt"], ["/robots.txt"]]
-    assert len(paths(web, hosts[2])) == 13, "others are not disturbed"
+    crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 6)  # seconds of the other host
+    for host in hosts[:2]:
+        assert set(paths(web, host)) == {"/robots.txt"}
+        assert all(seconds > 30 for seconds in web.apart(host)), "on a busy machine the block may have ended"
+    assert len(paths(web, hosts[2])) == 6, "others are not disturbed"
     assert state(db, f"{page}/1").successes == state(db, f"{page}/2").successes == 0
     blocked = db.execute("select extract(epoch from blocked_until - now()) as seconds from recrawl.host_status"
                       " where host = any (%s)", [hosts[:2]]).fetchall()  # fmt: skip

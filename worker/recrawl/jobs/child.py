@@ -26,7 +26,7 @@ from recrawl.jobs.registry import JOBS
 # call of next_pages then takes 10 % less time than at niceness 5, and the jobs take no longer. Loading keeps the normal
 # priority, so that a worker that must stop does not wait longer for it.
 NICENESS = 10
-ABANDONED_AFTER = 2.0  # seconds from the interrupt to a hard exit, because compiled code does not notice interrupts
+ABANDONED_AFTER = 10.0  # seconds from the interrupt to a hard exit, because compiled code does not notice interrupts
 
 
 def main(name: str, url: str) -> None:
