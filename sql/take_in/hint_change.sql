@@ -23,7 +23,7 @@ begin
         from (select id, max(at) as changed_at from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
               group by id) w
         join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t and not is_never(p.due_at)
-                       and p.fetched_at is not null and (w.changed_at > p.fetched_at) is not false
+                       and (w.changed_at > p.fetched_at) is not false
         cross join setting s
         cross join lateral (
             select s.rate::float8 from recrawl.page_status s where s.page_id = p.page_id offset 0
@@ -56,7 +56,7 @@ comment on function recrawl.hint_change is
 'Makes pages due earlier. Call it if, for example, a sitemap says that pages changed. Returns the number of pages that
 became due earlier.
 
-* page_ids: the pages. Pages that were never fetched or are already due, done, declined, gone, moved, excluded or
+* page_ids: the pages. Pages that wait among the new ones or are already due, done, declined, gone, moved, excluded or
   kept_out stay as they are.
 * recall: the share of all changes that such hints report, 0 to 1.
 * false_hints_per_day: how many hints per day come for one page although it did not change.

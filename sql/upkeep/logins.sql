@@ -35,15 +35,13 @@ begin
            min(nearly - l.pages) filter (where l.pages < nearly)
     into found_full, lacking
     from (select login, sum(unreported) as pages from lease where lease_until > t group by login) l;
-    -- The next count comes later only if these logins are noted. Another session may have locked the setting, and this
-    -- transaction may be undone.
-    if (select full_logins from setting) is not distinct from found_full then
-        perform setval('leased_recount', handed_out + greatest(coalesce(lacking, nearly), most / 100, 1));
-        return;
-    end if;
-    perform from setting for update skip locked;
+    perform from setting where full_logins is distinct from found_full for update skip locked;
     if found then
         update setting set full_logins = found_full;
+    end if;
+    -- If another session has locked the setting, the next tick counts again.
+    if (select full_logins from setting) is not distinct from found_full then
+        perform setval('leased_recount', handed_out + greatest(coalesce(lacking, nearly), most / 100, 1));
     end if;
 end $$;
 comment on function watch_logins is

@@ -256,12 +256,6 @@ def test_what_was_fetched_since_a_sitemap_says_it_changed_stays_as_it_is(crawl: 
     assert [row["page_id"] for row in crawl.next()] == [ids[1]]
 
 
-def test_a_hint_does_not_move_a_page_that_was_never_fetched(crawl: Crawl) -> None:
-    crawl.add("http://a.test/", due=[crawl.now + 30 * DAY])
-    crawl.tick()
-    assert crawl.value("select hint_change_at(%s, '{1}', 1, 0, null)", crawl.now) == 0
-
-
 def test_hints_have_a_time_for_each_page(crawl: Crawl) -> None:
     with pytest.raises(
         psycopg.errors.InvalidParameterValue, match="changed_at must have one element for each of the 2"
