@@ -19,10 +19,10 @@ begin
     into reported
     from unnest(results) r
     cross join graph_state g
-    -- Results of unknown pages, and of pages that were kept out, bring no links.
+    -- The result of an unknown page brings no links.
     cross join lateral (
         select p.depth, least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
-        from page p where p.page_id = r.page_id and p.state <> 'kept_out' offset 0
+        from page p where p.page_id = r.page_id offset 0
     ) p
     cross join lateral (
         select u.url, false as is_redirect, least(p.depth + 1, 32767) as depth,
