@@ -222,7 +222,7 @@ comment on function bring_forward_at is
 
 create or replace function bring_forward(token bigint, alive_for interval, page_ids bigint[], frequencies real[])
 returns int
-language sql volatile security definer as $$
+language sql volatile security definer set lock_timeout = '2s' as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
 comment on function bring_forward is 'bring_forward_at for a run that still holds its job.';
@@ -256,7 +256,7 @@ comment on function put_dues_at is
 create or replace function put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
 ) returns int
-language sql volatile security definer as $$
+language sql volatile security definer set lock_timeout = '2s' as $$
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
 comment on function put_dues is 'put_dues_at for a run that still holds its job.';
@@ -279,7 +279,7 @@ comment on function overtake_at is
     'Changes the order of late pages within their hosts by new due times, in days since 1970.';
 
 create or replace function overtake(token bigint, alive_for interval, page_ids bigint[], due_on float8[]) returns int
-language sql volatile security definer as $$
+language sql volatile security definer set lock_timeout = '2s' as $$
     select overtake_at(keep_job(token, alive_for), page_ids, due_on)
 $$;
 comment on function overtake is 'overtake_at for a run that still holds its job.';

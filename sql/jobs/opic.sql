@@ -89,7 +89,7 @@ create or replace function put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
 ) returns void
-language plpgsql volatile security definer as $$
+language plpgsql volatile security definer set lock_timeout = '2s' as $$
 -- plans: lookups; writes page_score; locks job, page by id, page_score by id
 declare
     found page_score[];

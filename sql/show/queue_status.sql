@@ -55,13 +55,16 @@ begin
         ) f
         where f.head_due <= t
         order by f.head_due
-        limit at_first
+        limit at_first + 1
     loop
         exit when oldest <= first.head_due;
         checked := checked + 1;
+        if checked > at_first then
+            is_exact := false;         -- this host may have an older one
+            exit;
+        end if;
         oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
     end loop;
-    is_exact := is_exact and checked < at_first;
 end $$;
 comment on function oldest_due is
     'The oldest due time of a revisit. is_exact: no other host can have an older one.';

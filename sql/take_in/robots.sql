@@ -62,8 +62,9 @@ begin
     end if;
     id := host_for_crawler(t, 'set_robots', parsed.host);
     if status <= 0 or status = 429 or status >= 500 then
-        update robots r set 
-            good_until = greatest(least(r.good_until, t + interval '24 hours'), t + interval '1 hour'),
+        update robots r set
+            good_until = case when r.good_until between t + '1 hour' and t + interval '24 hours' + small_step()
+                              then r.good_until else t + interval '1 hour' end,
             status = set_robots_at.status
         where r.site = site_of(set_robots_at.url);
         known := found;

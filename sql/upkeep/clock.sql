@@ -23,7 +23,8 @@
 --                         8 days (robots_denied gives 7), 1.5          times that a crawler gave, stay: these may be
 --                         intervals of the page, and 100 days if       any time
 --                         attempts failed (the back-off ends at 90
---                         days, and adds at most 10 %)
+--                         days, and adds at most 10 %), and
+--                         shortest_interval and a day
 --
 -- This waits for no lock: rows that another transaction has locked are checked in the next round.
 

@@ -116,7 +116,7 @@ begin
     if still_since is null then
         if now_.ready_wait >= patience and not (select paused from setting)
            and not exists (    -- it has just been resumed
-               select from event where kind = 'crawl' and subject = 'paused' and at > t - patience)
+               select from event where kind = 'crawl' and subject = 'paused' and at between t - patience and t)
            and coalesce(last_report, minute - pulse_kept()) < t - patience
            and exists (select from vital where at > t - interval '1 day' and fetches > 0) then
             update vitals_state s set still_since = coalesce(last_report, t - patience);

@@ -42,7 +42,7 @@ def test_a_client_waits_while_its_login_may_have_no_more_pages(
         page.report(200)
 
     with caplog.at_level("WARNING", "recrawl.client"):
-        Crawl(url, robots=False, concurrency=5).run(30, visit, until=lambda: len(seen) == 20)
+        Crawl(url, robots=False, concurrency=40).run(30, visit, until=lambda: len(seen) == 20)
     assert len(seen) == 20
     line = next(line for line in caplog.messages if "max_leased_per_login" in line)
     assert line.startswith("the login ") and line.endswith("the setting max_leased_per_login (10). The client waits")

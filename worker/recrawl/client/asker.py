@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import random
 import time
 from typing import Any
@@ -45,7 +46,7 @@ class Asker:
         # The time of the last measurement of the rate, and the number of visits that had ended by then.
         self._measured_at, self._ended = time.monotonic(), 0
         self._rate = 0.0  # visits that end per second
-        self._login_is_full = False
+        self._warned_at = -math.inf  # that the login is full
 
     async def ask_until_closed(self) -> None:
         while not self._in_hand.is_closed:
@@ -88,9 +89,11 @@ class Asker:
             rows = await self._database.next_pages(n, ahead, lease, per_host, notice)
         except psycopg.errors.InvalidParameterValue as error:
             if "max_leased_per_login" in str(error):
-                if not self._login_is_full:
+                if n > 1:
+                    return await self._ask(n // 2)
+                if time.monotonic() - self._warned_at > 60:
                     log.warning("%s. The client waits", one_line(error).removeprefix("next_pages: "))
-                self._login_is_full = True
+                    self._warned_at = time.monotonic()
                 await self._sleep(LONGEST_SLEEP)
                 return 0
             if not notice:
@@ -99,7 +102,6 @@ class Asker:
             self._longest_notice = notice / 2 if notice > 0.01 else 0.0
             return None
         if rows:
-            self._login_is_full = False
             await self._take_in(rows)
         taken = 1.2 * (time.monotonic() - sent) + 0.002
         self._in_hand.answer_time = max(taken, 0.9 * self._in_hand.answer_time)

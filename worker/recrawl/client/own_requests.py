@@ -126,6 +126,8 @@ class OwnRequests:
                 target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)
             except NoHost:
                 return robots.Answer(404), result
+            if target is None and self._in_hand.is_closed:
+                return None
             if target is None:
                 return robots.Answer(0), result  # nothing is known: the page is tried again, later after each failure
             redirects, answer = redirects + 1, target

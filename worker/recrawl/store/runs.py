@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
-LONGEST_WAIT = "300ms"  # for a lock
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS = 0.5  # before a call is repeated
 CHUNK = 10_000
 # A block of the table page holds 25 rows and has room for four new versions. With every eighth row a chunk writes about
 # three rows of each block, so their new versions fit into it.
@@ -60,8 +59,8 @@ class Run:
 
         Arrays are numpy arrays. A mapping is sent as JSON.
 
-        If the call has to wait for a lock, it is undone and made again. Otherwise the reports of thousands of pages
-        that it has locked would wait with it, as long as a transaction somewhere hangs.
+        A call that reaches its lock_timeout is undone, and made again. So the reports of the pages that it has locked
+        do not wait for as long as a transaction somewhere hangs.
         """
         holders, values = [sql.SQL("%b"), sql.SQL("%b")], [self.token, ALIVE_FOR]
         for argument in arguments:
@@ -73,9 +72,8 @@ class Run:
                 values.append(_json(argument) if isinstance(argument, Mapping) else argument)
         call = sql.SQL("select recrawl_internal.{}({})").format(sql.Identifier(function), sql.SQL(", ").join(holders))
         while True:
-            with suppress(psycopg.errors.LockNotAvailable), self.connection.transaction():
-                self.connection.execute(f"set local lock_timeout = '{LONGEST_WAIT}'")
-                return self.connection.cursor(row_factory=scalar_row).execute(call, values).fetchone()
+            with suppress(psycopg.errors.LockNotAvailable), self.connection.cursor(row_factory=scalar_row) as cursor:
+                return cursor.execute(call, values).fetchone()
             time.sleep(PAUSE_SECONDS)
 
     def put_in_chunks(
