@@ -1,4 +1,4 @@
-"""What runs of jobs write."""
+"""The writes of a run of a job."""
 
 from concurrent.futures import ThreadPoolExecutor
 

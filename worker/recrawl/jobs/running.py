@@ -237,7 +237,7 @@ class BatchRunner:
                 time.sleep(0.1)
 
     def stop(self) -> None:
-        """Gives the run up. What it wrote stays. The next run computes everything again."""
+        """Gives the run up. The chunks that it wrote stay. The next run computes everything again."""
         self.is_stopped = True
         if process := self.process:
             threading.Thread(target=_interrupt, args=[process], daemon=True).start()

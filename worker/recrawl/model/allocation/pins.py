@@ -79,7 +79,7 @@ Divide = Callable[[Web, float], Allocation]
 
 def allocate_beside(pins: Pins, web: Web, budget: float, objective: str, limits: Limits, divide: Divide) -> Allocation:
     """Gives pinned pages their shares, and divides the rest between the other pages. `utility` and `bound` include
-    the pinned pages. `duality_gap`, `residual` and `spread` are those of the pages without a pin."""
+    the pinned pages. `duality_gap`, `residual` and `spread` concern only the pages without a pin."""
     if not len(pins.page):
         return divide(web, budget)
     shares = pins.shares(web.cap, budget, limits)
