@@ -675,7 +675,7 @@ def test_a_worker_that_looks_for_dead_runs_does_not_wait_for_a_run_that_writes(c
     run, worker = beside(), beside(autocommit=True)
     run.value("select keep_job(%s, '1 hour')", token)
     time.sleep(1.1)
-    worker.connection.execute("set statement_timeout = '5 s'")
+    worker.connection.execute("set statement_timeout = '1 min'")
     worker.value("select end_dead_runs()")
     run.connection.commit()
     assert crawl.value("select ended_at is null from job")

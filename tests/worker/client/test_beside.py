@@ -148,7 +148,7 @@ def test_a_visit_that_a_busy_loop_would_begin_too_late_is_given_back(url: str, d
                     crawl.stop()
         return crawl.counts
 
-    counts = asyncio.run(asyncio.wait_for(crawl(), 30))
+    counts = asyncio.run(asyncio.wait_for(crawl(), 120))
     assert len(visited) == 1 == counts["missed"]
 
 

@@ -127,7 +127,7 @@ def test_a_visit_in_a_thread_that_waits_for_its_slot_ends_with_the_client(
 
     with pytest.raises(KeyError):
         fail()
-    eventually(lambda: began == [False], seconds=20)
+    eventually(lambda: began == [False])
 
 
 def test_the_log_says_that_visits_are_not_ready_and_what_to_do(
