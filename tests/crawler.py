@@ -18,6 +18,14 @@ LATE = 0.1  # seconds that a busy machine may hold a process between its look at
 Visit = Callable[[Page], Awaitable[None]]
 
 
+def telling_when_requests_begin(program: str) -> str:
+    """The README's crawler, whose requests also say when they began. The log is of what arrives, and on a busy
+    machine a request takes its time on the way."""
+    headers = "headers=page.request_headers"
+    assert headers in program
+    return "import time\n" + program.replace(headers, headers + ' | {"X-Began": str(time.monotonic())}')
+
+
 class Site:
     """The answers of the hosts of a test, by path; `*` is every other path. A page without an answer does not exist."""
 
@@ -43,8 +51,9 @@ def state(db: psycopg.Connection[Any], url: str) -> Any:
 class Crawl:
     """A crawler in this process; what became of its pages."""
 
-    def __init__(self, dsn: str, **options: Any) -> None:
-        self.client = Client(dsn, user_agent="shop-bot", **{"on_outcome": self.note, "grace": 5, **options})
+    def __init__(self, dsn: str, timeout: float = 60, **options: Any) -> None:
+        self.client = Client(dsn, user_agent="shop-bot", **{"on_outcome": self.note, **options})
+        self.timeout = timeout  # seconds for an answer
         self.outcomes: list[tuple[str, str, str | None]] = []
 
     def note(self, page: Page, outcome: str, detail: str | None) -> None:
@@ -62,7 +71,7 @@ class Crawl:
         asyncio.run(asyncio.wait_for(self._run(seconds, visit, until or (lambda: False)), seconds + 60))
 
     async def _run(self, seconds: float, visit: Visit | None, until: Callable[[], object]) -> None:
-        async with httpx.AsyncClient(timeout=3, trust_env=False) as self.web:
+        async with httpx.AsyncClient(timeout=self.timeout, trust_env=False) as self.web:
             with pytest.raises(httpx.ConnectError):  # the first request of a process takes its time
                 await self.web.get("http://127.0.0.1:9/")
             async with self.client as crawl:

@@ -140,10 +140,10 @@ def run_job(name: str, url: str) -> str:
     return JOBS[name].load()(url).run()
 
 
-def minute(crawl: Crawl, ago: timedelta = 2 * MINUTE, **figures: float) -> None:
-    """A row of vitals as the worker writes it. A second call adds figures to the same minute."""
+def minute(crawl: Crawl, ago: timedelta = 2 * MINUTE, now: datetime | None = None, **figures: float) -> None:
+    """A row of vitals as the worker writes it. A second call with the same `now` adds figures to the same minute."""
     names = [sql.Identifier(name) for name in ("at", *figures)]
-    at = sql.SQL("date_trunc('minute', now() - {})").format(ago)
+    at = sql.SQL("date_trunc('minute', coalesce({}, now()) - {})").format(now, ago)
     crawl.connection.execute(
         sql.SQL(
             """

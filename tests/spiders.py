@@ -28,7 +28,7 @@ USER_AGENT = "shop-bot"
 TELNETCONSOLE_ENABLED = False
 STATS_CLASS = "shop.seen.Stats"
 DOWNLOADER_MIDDLEWARES = {"shop.seen.Began": 1_000_000}
-DOWNLOAD_TIMEOUT = 5
+DOWNLOAD_TIMEOUT = 60
 LOG_LEVEL = "INFO"
 """
 SEEN = """
@@ -62,7 +62,7 @@ class Project:
         self.crawlers: list[Crawler] = []
 
     def command(self, spider: str, **options: object) -> list[str]:
-        options = {"RECRAWL_DSN": self.dsn, "RECRAWL_IDLE": 10, **options}
+        options = {"RECRAWL_DSN": self.dsn, "RECRAWL_IDLE": 60, **options}
         said = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
         return [sys.executable, "-m", "scrapy", "crawl", spider, *said]
 

@@ -660,7 +660,7 @@ def test_a_page_waits_as_long_for_its_turn_as_it_says(here: Crawl) -> None:
     here.tick()
     here.next()
     here.now = began = wall()
-    row = find(ask(here, "http://a.test/9"), "now", "host_gap")
+    row = find(here.rows("select * from explain_page_at(%s, %s)", began, "http://a.test/9"), "now", "host_gap")
     assert row["detail"]["pages_before"] == 8
     about = datetime.fromisoformat(row["detail"]["about"])
     while not any(page["url"].endswith("/9") for page in here.next()):

@@ -405,7 +405,7 @@ def test_the_prices_of_many_hosts_are_written_without_comparing_each_host_with_a
     some, none = [0.1] * hosts, ["NaN"] * hosts
     arguments = [json.dumps(run), hosts, some, none, none, [False] * hosts, some, none]
     connection.execute("set work_mem = '64kB'")
-    connection.execute("set statement_timeout = '20s'")
+    connection.execute("set statement_timeout = '1min'")
     connection.execute(put, arguments)
     priced = "select count(*) from recrawl_internal.host_terms where is_capped is not null"
     assert connection.execute(priced).fetchone() == (hosts,)

@@ -351,7 +351,7 @@ def test_a_login_that_holds_advisory_locks_stops_nothing(crawl: Crawl, url: str)
             "select pg_advisory_lock('recrawl_internal'::regnamespace::int, n) from generate_series(0, 9) n"
         )
         neighbour.execute("select pg_advisory_lock(n) from generate_series(0, 9) n")
-        crawl.connection.execute("set statement_timeout = '20 s'")
+        crawl.connection.execute("set statement_timeout = '1 min'")
         crawl.value("select setval('next_tick', 1, false)")  # as after a crash
         assert crawl.next()
         crawl.value("select setval('next_tick', 1, false)")

@@ -123,11 +123,11 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
         if held.phase != "write" and victim == "child":
             assert found == before
         if victim == "child":
-            eventually(lambda: runs(moving)[-1] == (job, True))
+            eventually(lambda: runs(moving)[-1] == (job, True), 600)
             assert first.poll() is None
     if victim == "worker":
         with worker(url):
-            eventually(lambda: runs(moving)[-1] == (job, True))
+            eventually(lambda: runs(moving)[-1] == (job, True), 600)
     assert [ok for _, ok in runs(moving)] == [False, True]
     after = in_force(moving, job)
     assert not is_same(before, after), "there was something to write"

@@ -147,10 +147,10 @@ def test_a_crawl_goes_on_next_to_an_application_that_locks_and_fills(
         add(db, *(f"http://{host}:{web.port}/" for host in HOSTS))
         crawl = Crawl(url)
         began = time.monotonic()
-        crawl.run(30, until=lambda: len(web.log) >= len(HOSTS) * len(expected))
+        crawl.run(300, until=lambda: len(web.log) >= len(HOSTS) * len(expected))
         took = time.monotonic() - began
         ended = "select job from recrawl.job_run where ok"
-        eventually(lambda: {"rates", "opic", "allocate"} <= {job for (job,) in db.execute(ended).fetchall()})
+        eventually(lambda: {"rates", "opic", "allocate"} <= {job for (job,) in db.execute(ended).fetchall()}, 300)
     assert neighbour.errors == []
     assert set(neighbour.rounds) == {thread.name for thread in neighbour.threads}
     for host in HOSTS:

@@ -5,9 +5,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,14 @@ def pool(url: str, open_folder: Path) -> Iterator[Callable[[str, int], str]]:
         processes.append(subprocess.Popen(command, **account))  # type: ignore[call-overload]
         pooled = make_url(url).set(query={"host": str(folder), "port": "6432"}, host=None, port=None, password=None)
         there = pooled.render_as_string()
-        for _ in range(100):
-            try:
+
+        def answers() -> bool:
+            with suppress(psycopg.OperationalError):
                 psycopg.connect(there).close()
-                break
-            except psycopg.OperationalError:
-                time.sleep(0.05)
+                return True
+            return False
+
+        eventually(answers)
         return there
 
     yield make
@@ -150,13 +153,21 @@ def test_a_worker_a_crawler_the_urlfrontier_server_and_the_dashboard_share_a_poo
             assert frontier.stats("frontier.test")[:2] == (1, 1)
             crawl = Crawl(there)
 
+            def look() -> None:
+                while not looked.is_set():
+                    statuses.extend(Shown(dashboard, path).status for path in ("/find?q=127.0.0.1", "/"))
+
+            looked = threading.Event()
+            looks = threading.Thread(target=look)
+            looks.start()
+
             def is_done() -> bool:
-                statuses.append(Shown(dashboard, "/find?q=127.0.0.1").status)
-                statuses.append(Shown(dashboard, "/").status)
                 jobs = {job for (job,) in db.execute(ENDED).fetchall()}
                 return len(web.log) > 25 and {"rates", "opic", "allocate"} <= jobs
 
             crawl.run(0, until=is_done)
+            looked.set()
+            looks.join()
         finally:
             served.stop()
     assert db.execute(FAILED).fetchall() == []

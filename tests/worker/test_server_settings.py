@@ -42,7 +42,7 @@ PLANS = {
 SESSIONS = {
     "backslash_quote": "off", "check_function_bodies": "off", "default_toast_compression": "pglz",
     "default_transaction_deferrable": "on", "escape_string_warning": "off",
-    "idle_in_transaction_session_timeout": "30s", "idle_session_timeout": "1s", "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "30s", "idle_session_timeout": "3s", "lock_timeout": "5s",
     "plan_cache_mode": "force_custom_plan", "row_security": "off", "search_path": "nowhere",
     "statement_timeout": "60s", "synchronous_commit": "off",
 }  # fmt: skip
@@ -89,15 +89,17 @@ def test_a_database_may_have_any_settings(
     with worker(url) as process:
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
-        assert process.communicate() == ("The worker stopped.\n", "")
+        said, errors = process.communicate()
+        # On a busy machine it says after two seconds that it waits for the database.
+        assert (said, re.sub(".*waiting for it\n", "", errors)) == ("The worker stopped.\n", "")
 
 
 def test_a_job_may_compute_for_longer_than_a_session_may_be_idle(
     url: str, db: psycopg.Connection[Any], on_server: Callable[..., None]
 ) -> None:
-    on_server("alter database {} set idle_session_timeout = '100ms'", db.info.dbname)
+    on_server("alter database {} set idle_session_timeout = '3s'", db.info.dbname)
     with store.connect(url) as connection:
-        time.sleep(0.5)
+        time.sleep(4)
         assert connection.execute("select 1").fetchone() == (1,)
 
 

@@ -135,8 +135,10 @@ def test_status_goes_from_nothing_to_a_crawl_that_works(url: str, now: Crawl, ne
     bare = recrawl(new_database(), "status")
     assert (bare.returncode, "recrawl migrate" in bare.stdout) == (2, True)
     assert state(url) == "empty"
-    output(url, "add", "http://a.test/", "http://b.test/")
+    output(url, "add", "http://h0.test/", "http://h1.test/")
     assert state(url) == "never_fetched"
+    eventually(lambda: now.value("select tick(100, 1000)") == now.value("select count(*) from inbox") == 0)
+    now.now = now.value("select clock_timestamp()")
     fetch(now)
     five_seconds_go_by(now)
     assert state(url) == "no_worker"
@@ -144,7 +146,7 @@ def test_status_goes_from_nothing_to_a_crawl_that_works(url: str, now: Crawl, ne
     assert text.startswith("▲ No worker runs.") and re.search(r"^  fetches .* 40 in ", text, re.MULTILINE)
     with worker(url):
         eventually(lambda: state(url) in ("nothing_due", "no_allocation"))
-        assert output(url, "status").startswith("✓ ")
+        eventually(lambda: output(url, "status").startswith("✓ "))
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -243,7 +245,8 @@ def test_a_crawl_that_stands_still_is_looked_at(monkeypatch: pytest.MonkeyPatch)
         Path(folder).chmod(0o755)  # root's server runs as another user
         monkeypatch.setenv("RECRAWL_DATA_DIR", f"{folder}/data")
         assert output(None, "add", "http://a.test/") == "1 new\n"
-        assert "http://a.test/" in output(None, "look")
+        # Upkeep may overlook an entry for some seconds that a busy machine commits half a second after its time.
+        eventually(lambda: output(None, "run", "upkeep") and "http://a.test/" in output(None, "look"))
 
 
 @pytest.mark.parametrize("command", ["status", "doctor", "jobs"])
@@ -260,7 +263,7 @@ def test_doctor_is_silent_on_a_healthy_crawl(url: str, now: Crawl) -> None:
     fetch(now)
     with server_set(now, max_wal_size="2GB", fsync="on", full_page_writes="on"), worker(url):
         eventually(lambda: not found(url))
-        assert re.search(r"^(\d+) of \1 checks are well$", output(url, "doctor"), re.MULTILINE)
+        eventually(lambda: re.search(r"^(\d+) of \1 checks are well$", recrawl(url, "doctor").stdout, re.MULTILINE))
 
 
 @contextmanager
@@ -391,7 +394,7 @@ def test_crawlers_that_log_in_as_superuser_are_found(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as crawler:
         crawler.execute("select * from recrawl.next_pages(1)")
         assert "superuser" in found(url)["crawler_is_superuser"]["says"]
-    assert "crawler_is_superuser" not in found(url)
+    eventually(lambda: "crawler_is_superuser" not in found(url))
 
 
 def test_a_slot_that_nobody_reads_and_a_prepared_transaction_are_seen(url: str, connection: psycopg.Connection) -> None:

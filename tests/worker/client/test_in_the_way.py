@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import psycopg
@@ -43,13 +43,16 @@ def test_no_page_is_asked_for_while_the_database_takes_in_less_than_visits_bring
     db.execute("select recrawl.set_setting('default_gap', '0.1 s')")
     crawl = Crawl(url, robots=False, concurrency=10, grace=1)
 
+    began: list[float] = []
+
     async def visit(page: Page) -> None:
+        began.append(time.monotonic())
         for n in range(2000):
             crawl.client.add(f"{page.url}/{n}")
         page.report(200)
 
     reports_take(db, 5)
-    crawl.run(5, visit)
+    crawl.run(5, visit, until=lambda: began and time.monotonic() > began[0] + 5)
     requests = crawl.client.counts["requests"]
     assert 0 < requests < 60, "those in hand when it was too much may have been visited, and no more"
 
@@ -58,7 +61,7 @@ def test_a_blocked_host_is_left_alone_soon_behind_a_report_that_takes_long(
     url: str, db: psycopg.Connection[Any]
 ) -> None:
     add(db, *(f"http://a.example/{n}" for n in range(50)))
-    crawl = Crawl(url, robots=False, grace=1)
+    crawl = Crawl(url, robots=False, grace=1, ahead=10)
     begun: list[float] = []
     blocked_at: list[float] = []
 
@@ -70,8 +73,8 @@ def test_a_blocked_host_is_left_alone_soon_behind_a_report_that_takes_long(
         page.report(200)
 
     reports_take(db, 5)
-    crawl.run(6, visit)
-    assert blocked_at and [at for at in begun if at > blocked_at[0] + 2] == []
+    crawl.run(6, visit, until=lambda: blocked_at and time.monotonic() > blocked_at[0] + 12)
+    assert blocked_at and [at for at in begun if at > blocked_at[0] + 5] == []
     assert crawl.client.counts["blocked"] >= 1
 
 
@@ -100,8 +103,16 @@ def test_what_takes_longer_than_a_login_may_is_said_in_parts(
 ) -> None:
     add(db, *(f"http://h{n}.example/" for n in range(60)))
     reports_take(db, 0.02)
-    crawl = Crawl(make_conninfo(url, options="-c statement_timeout=500ms"), robots=False)
-    crawl.run(30, report, until=lambda: crawl.client.counts["ok"] >= 60)
+    crawl = Crawl(url, robots=False)
+    limited: list[Page] = []
+
+    async def visit(page: Page) -> None:
+        if not limited:
+            limited.append(page)
+            await crawl.client._database.call("select set_config('statement_timeout', '500ms', false)")
+        page.report(200)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] >= 60)
     assert crawl.client.counts["ok"] >= 60 and "away" not in caplog.text
     assert leases(db) == []
 
@@ -136,10 +147,14 @@ def test_what_can_never_be_said_in_the_time_of_a_login_is_an_error(url: str, db:
     reports_take(db, 1)
 
     async def crawl() -> None:
-        dsn = make_conninfo(url, options="-c statement_timeout=100ms")
-        async with Client(dsn, user_agent="me", robots=False, grace=1) as crawl:
+        async with Client(url, user_agent="me", robots=False, grace=1) as crawl:
+
+            async def visit(page: Page) -> None:
+                await crawl._database.call("select set_config('statement_timeout', '100ms', false)")
+                page.report(200)
+
             async for page in crawl:
-                crawl.spawn(report, page)
+                crawl.spawn(visit, page)
 
     with pytest.raises(Error, match="longer than this login is given: cancel"):
         asyncio.run(asyncio.wait_for(crawl(), 120))
@@ -150,7 +165,8 @@ def test_of_two_that_wait_for_each_other_the_client_says_it_again(
 ) -> None:
     add(db, "http://a.example/", "http://b.example/")
     first, last = [row.page_id for row in db.execute("select page_id from recrawl.page_status order by page_id")]
-    crawl = Crawl(url, robots=False)
+    crawl = Crawl(make_conninfo(url, options="-c deadlock_timeout=10s"), robots=False)
+    holds = Event()
     lock = "select from recrawl_internal.page where page_id = %s for update"
     waits = """
         select from pg_stat_activity
@@ -160,8 +176,9 @@ def test_of_two_that_wait_for_each_other_the_client_says_it_again(
     def get_in_the_way() -> None:
         """More patient than the client's call, so that this is the one that ends."""
         with psycopg.connect(url) as other:
-            other.execute("set deadlock_timeout = '1min'")
+            other.execute("set deadlock_timeout = '10min'")
             other.execute(lock, [last])
+            holds.set()
             eventually(lambda: db.execute(waits).fetchall())
             other.execute(lock, [first])
 
@@ -169,9 +186,13 @@ def test_of_two_that_wait_for_each_other_the_client_says_it_again(
 
     async def visit(page: Page) -> None:
         both.append(page)
-        while len(both) < 2:
+        if len(both) == 2:
+            while not holds.is_set():
+                await asyncio.sleep(0.01)
+            for each in both:  # in one call
+                each.report(200)
+        while not page.is_settled:
             await asyncio.sleep(0.01)
-        page.report(200)
 
     other = Thread(target=get_in_the_way)
     other.start()
@@ -198,7 +219,7 @@ def test_many_hosts_asked_beside_the_pages_leave_nothing_in_memory(url: str, db:
 
 @pytest.mark.parametrize("state", ["40P01", "55P03", "42883"])  # deadlock, lock timeout, function replaced
 def test_a_call_that_another_session_is_in_the_way_of_is_made_again_even_by_who_does_not_wait(
-    url: str, db: psycopg.Connection[Any], state: str
+    url: str, db: psycopg.Connection[Any], state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server of URLFrontier does not wait for a database that is away."""
     db.execute("create sequence tries")
@@ -217,6 +238,7 @@ def test_a_call_that_another_session_is_in_the_way_of_is_made_again_even_by_who_
     async def ask() -> list[Any]:
         database = Database(url, Clock())
         await database.open()
+        monkeypatch.setattr("recrawl.client.database.PATIENCE", 60.0)
         database.give_up_at = 0.0
         try:
             return await database.call("select public.third_time() as answer")

@@ -52,14 +52,15 @@ def test_every_kind_of_robots_txt(url: str, db: psycopg.Connection[Any], web: We
     site.answers |= {"/rules.txt": Answer(body=DENY), "/": Answer(body=links(["/a", "/private", "/b"]))}
     site.answers |= {"/a": Answer(), "/b": Answer(), "/private": Answer()}
     at = {host: f"http://{host}:{web.port}" for host in kinds}
+    db.execute("select recrawl.set_setting('window_share', '0.5')")  # this machine may be busy
     add(db, *(f"{site}/" for site in at.values()))
-    crawl = Crawl(url)
+    crawl = Crawl(url, timeout=3)
     pages = {"/", "/a", "/b"}
     expected = {host: pages for host in kinds if host[-2:] not in ("11", "12", "18")}
     expected |= {f"127.0.0.{n}": {*pages, "/private"} for n in (10, 14, 20)}
     crawl.run(30, until=lambda: (
         all(found <= set(paths(web, host)) for host, found in expected.items())
-        and crawl.of(f"{at['127.0.0.12']}/") and crawl.of(f"{at['127.0.0.18']}/")
+        and "ok" in crawl.of(f"{at['127.0.0.12']}/") and "ok" in crawl.of(f"{at['127.0.0.18']}/")
     ))  # fmt: skip
 
     assert set(paths(web, "127.0.0.10")) == {"/robots.txt", "/rules.txt", "/private", *pages}
@@ -185,9 +186,12 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
         assert all(seconds > 30 for seconds in web.apart(host)), "on a busy machine the block may have ended"
     assert len(paths(web, hosts[2])) == 6, "others are not disturbed"
     assert state(db, f"{page}/1").successes == state(db, f"{page}/2").successes == 0
-    blocked = db.execute("select extract(epoch from blocked_until - now()) as seconds from recrawl.host_status"
-                      " where host = any (%s)", [hosts[:2]]).fetchall()  # fmt: skip
-    assert len(blocked) == 2 and all(row.seconds > 30 for row in blocked)
+    left = db.execute(
+        "select host, extract(epoch from blocked_until - clock_timestamp())::float8 as seconds from recrawl.host_status"
+        " where host = any (%s)", [hosts[:2]]
+    ).fetchall()  # fmt: skip
+    now = time.monotonic()
+    assert len(left) == 2 and all(row.seconds + now - web.of(row.host)[-1].at > 30 for row in left)
 
 
 @pytest.mark.parametrize("asked_as", [None, "shops.example"])
@@ -323,9 +327,9 @@ import httpx
 from recrawl.client import Client
 
 async def main():
-    async with httpx.AsyncClient(trust_env=False) as web, Client(sys.argv[1], user_agent="me") as crawl:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as web, Client(sys.argv[1], user_agent="me") as crawl:
         async def visit(page):
-            answer = await web.get(page.url)
+            answer = await web.get(page.url, headers={"X-Began": str(time.monotonic())})
             page.report(answer.status_code, answer.headers, body=answer.content)
             if crawl.counts["requests"] == 7:
                 crawl.stop()
@@ -341,7 +345,7 @@ asyncio.run(main())
         "LD_PRELOAD": str(FAKETIME[0]), "FAKETIME": wrong_by, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "no_proxy": "*"
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, tmp_path / "crawler.py", url], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, tmp_path / "crawler.py", url], env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert abs(float(done.stdout.split()[0]) - time.time()) > 300, "its clock is wrong"

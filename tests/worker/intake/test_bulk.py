@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
+from helpers import eventually
 from recrawl.intake import bulk
 from recrawl.intake.bulk import BATCH, CONNECTIONS
 from recrawl.intake.importers import ImportFileError
@@ -22,9 +23,17 @@ def count(connection: psycopg.Connection, query: str) -> int:
     return int(row[0])
 
 
+def all_queued(connection: psycopg.Connection) -> None:
+    """On a busy machine upkeep overlooks an entry that is committed half a second after its time, for seconds."""
+    left = "select (select count(*) from inbox) + tick(100, 1000)"
+    eventually(lambda: count(connection, left) == 0)
+
+
 def assert_queued(connection: psycopg.Connection, expected: int) -> None:
     """Every page is in the queue, once, and nothing waits to get there."""
-    assert count(connection, "select count(*) from inbox") == 0
+    seen = "select count(*) from inbox where at >= from_micros((select last_value from inbox_horizon))"
+    assert count(connection, seen) == 0
+    all_queued(connection)
     assert count(connection, "select count(*) from page") == expected
     places = "(select page_id from queue union all select page_id from new_page)"
     assert count(connection, f"select count(*) from {places} p") == expected
@@ -56,6 +65,7 @@ def test_a_page_that_is_never_due_is_known_and_not_handed_out(url: str, connecti
     assert bulk.add(url, pages).counts == {"new": 3}
     states = connection.execute("select url, state from recrawl.page_status order by url").fetchall()
     assert states[0] == ("http://a.test/done", "done")
+    all_queued(connection)
     handed_out = connection.execute("select url from recrawl.next_pages(10) order by url").fetchall()
     assert handed_out == [("http://b.test/",), ("http://c.test/",)]
     assert bulk.add(url, [PageToAdd("http://a.test/done")]).counts == {"known": 1}
@@ -186,8 +196,4 @@ def test_no_connection_stays_behind(url: str, connection: psycopg.Connection) ->
         "select count(*) from pg_stat_activity"
         " where datname = current_database() and application_name like 'recrawl add%'"
     )
-    for _ in range(100):
-        if count(connection, left) == 0:
-            return
-        connection.execute("select pg_sleep(0.05)")
-    raise AssertionError("a connection of the bulk load is still open")
+    eventually(lambda: count(connection, left) == 0)

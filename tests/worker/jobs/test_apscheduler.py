@@ -51,7 +51,7 @@ def running(work: Callable[[], object], every: timedelta) -> Iterator[Watched]:
 def test_the_method_is_called_every_second_though_no_job_is_due() -> None:
     with running(lambda: None, HOUR) as scheduler:
         before = scheduler.calls
-        eventually(lambda: scheduler.calls >= before + 3, 30)
+        eventually(lambda: scheduler.calls >= before + 3)
 
 
 @pytest.mark.parametrize("stepped", [HOUR, -TEN_YEARS], ids=["an hour back", "ten years ahead"])
@@ -59,13 +59,13 @@ def test_after_a_step_of_the_clock_a_job_runs_at_once_and_only_once(stepped: tim
     """The time of the next run is set as a job finds it after the step. Alone, APScheduler would wait for an hour, or
     list the 120 million runs of ten years."""
     ran: list[float] = []
-    with running(lambda: ran.append(time.monotonic()), timedelta(seconds=2.5)) as scheduler:
+    with running(lambda: ran.append(time.monotonic()), timedelta(seconds=10)) as scheduler:
         scheduler.modify_job("job", next_run_time=datetime.now(UTC) + stepped)
         at = time.monotonic()
-        eventually(lambda: ran, 30)
+        eventually(lambda: ran)
         time.sleep(1.5)
-        assert len(ran) == 1 or ran[1] - ran[0] > 2, "the next run is an interval later"
-        assert ran[0] - at < 10
+        assert len(ran) == 1 or ran[1] - ran[0] > 5, "the next run is an interval later"
+        assert ran[0] - at < 60
 
 
 def test_a_scheduler_that_is_told_to_stop_does_not_wait_for_its_job() -> None:
@@ -78,5 +78,5 @@ def test_a_scheduler_that_is_told_to_stop_does_not_wait_for_its_job() -> None:
     with running(work, timedelta(seconds=0.1)) as scheduler:
         assert has_begun.wait(30)
         scheduler.is_told_to_stop = True
-        eventually(lambda: not scheduler.running, 30)
+        eventually(lambda: not scheduler.running)
         may_end.set()

@@ -122,7 +122,8 @@ def test_what_is_late_runs_in_the_order_of_the_registry_while_upkeep_goes_on(cra
         assert process.wait(60) == 0
         _, said = process.communicate()
     assert [job for job, _ in runs(crawl)] == BATCH
-    lines = [line for line in said.splitlines() if not line.startswith("waiting for")]  # the last to exit
+    late = ("waiting for", "the database does not answer, waiting")  # for the last process, on a busy machine
+    lines = [line for line in said.splitlines() if not line.startswith(late)]
     assert [line.split()[0] for line in lines] == [f"job={name}" for name in BATCH], "a line for each"
 
 
@@ -153,7 +154,8 @@ def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url:
 
 
 def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Crawl, url: str) -> None:
-    with psycopg.connect(url) as holder, worker(url) as process:
+    patient = "from recrawl.jobs import running\nrunning.SESSION_ENDS = 60\n"  # this machine may be busy
+    with psycopg.connect(url) as holder, worker(url, patient) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         eventually(lambda: runs(fetched))
         os.kill(child_of(process), signal.SIGKILL)
@@ -236,7 +238,7 @@ def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
 def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.job in access exclusive mode")
-        eventually(lambda: fetched.value(LOCK_WAITS))
+        eventually(lambda: fetched.value(f"{LOCK_WAITS} and query like '%%end_dead_runs%%'"))
         process.send_signal(signal.SIGTERM)
         if held_for < 10:
             time.sleep(held_for)
@@ -300,10 +302,10 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             assert len(runs(fetched)) == 1 and not children(second), "it stands by"
             led = fetched.value(LEADER)
             first.kill()
-            died = time.monotonic()
             eventually(lambda: fetched.value(LEADER) not in (led, None))
             eventually(lambda: len(runs(fetched)) > 1)
-            assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
+            ended = "select ended_at < alive_until from job order by token limit 1"
+            assert fetched.value(ended), "not only when a minute went by without a sign of life"
             eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in of_the_first))
             holder.rollback()
             eventually(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
@@ -344,8 +346,9 @@ def test_a_frozen_worker_is_replaced_within_a_minute_and_writes_nothing_when_it_
         led = fetched.value(LEADER)
         a_minute_goes_by(fetched)
         holder.rollback()
+        newest = newest_run(fetched)
         with worker(url) as second:
-            everything_runs_again(fetched)
+            everything_runs_again(fetched, newest)
             (leader,) = {fetched.value(LEADER)} - {led}
             prices = fetched.rows("select * from host_terms order by host_id")
             freeze(first, signal.SIGCONT)
@@ -370,18 +373,19 @@ def test_the_leader_stays_while_it_gives_signs_of_life(fetched: Crawl, url: str)
 
         assert leaders() == [True, False] == leaders()
         written = "select xmin from leader"
+        fetched.connection.execute("update leader set alive_until = clock_timestamp() + '30 s'::interval")
         before = fetched.value(written)
         assert leaders() == [True, False] and fetched.value(written) == before, "it writes only sometimes"
-        fetched.connection.execute("update leader set alive_until = now() + '15 s'::interval")
+        fetched.connection.execute("update leader set alive_until = clock_timestamp() + '10 s'::interval")
         assert leaders() == [True, False]
-        assert fetched.value("select alive_until > now() + '25 s'::interval from leader")
+        assert fetched.value("select alive_until > now() + '10 s'::interval from leader")
         fetched.connection.execute("update leader set alive_until = now() - '1 s'::interval")
         assert store.schedule.leads(second, two), "the first one was frozen"
         assert leaders() == [False, True]
         fetched.connection.execute("update leader set alive_until = now() + '1 day'::interval")
         assert leaders() == [True, False], "the clock was ahead"
         first.close()
-        eventually(lambda: store.schedule.leads(second, two), 10)
+        eventually(lambda: store.schedule.leads(second, two), 25, "only when the day is over")
 
 
 # A worker that after a signal kills the next process whose job the database has given up, and then waits as usual.
@@ -411,8 +415,9 @@ def test_a_frozen_process_of_a_job_is_killed_and_the_job_runs_again(fetched: Cra
         os.kill(child_of(process), signal.SIGSTOP)
         holder.rollback()
         a_minute_goes_by(fetched)
+        newest = newest_run(fetched)
         process.send_signal(signal.SIGUSR1)
-        everything_runs_again(fetched)
+        everything_runs_again(fetched, newest)
     first, *later = fetched.rows("select job, ok, message from job_run order by started_at")
     assert (first["job"], first["ok"]) == ("rates", False) and {row["ok"] for row in later} == {True}
 
@@ -435,8 +440,11 @@ def test_status_and_doctor_say_that_jobs_are_late_while_the_only_worker_is_froze
         assert said["job_late"] == "The job rates should have started 24 h ago."
 
 
-def everything_runs_again(crawl: Crawl) -> None:
-    newest = crawl.value("select last_value from job_token")
+def newest_run(crawl: Crawl) -> int:
+    return int(crawl.value("select last_value from job_token"))
+
+
+def everything_runs_again(crawl: Crawl, newest: int) -> None:
     again = "select count(distinct job) from job where token > %s and ok"
     eventually(lambda: crawl.value(again, newest) == len(BATCH))
 
@@ -453,7 +461,7 @@ def test_of_five_workers_that_die_and_come_late_one_does_the_jobs(fetched: Crawl
             crew.remove(leader)
             if death < 2:
                 crew.append(started.enter_context(worker(url)))
-            everything_runs_again(fetched)
+            everything_runs_again(fetched, newest_run(fetched))
         assert len(crew) == 3
     failed = [job for job, ok in runs(fetched) if ok is False]
     assert len(failed) <= 4, "one for each death at most"
@@ -645,11 +653,12 @@ def test_another_policy_waits_for_no_rest(crawl: Crawl, url: str) -> None:
 def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
     rests = []
     for _ in range(10):
-        crawl.connection.execute(
-            "insert into job (token, job, started_at, alive_until, ended_at, ok, message)"
-            " select nextval('job_token'), 'opic', now(), now(), now(), false, 'no memory'"
-        )
-        (row,) = crawl.rows("select due_at - now() as rest, failures, message from job_schedule where job = 'opic'")
+        with crawl.connection.transaction():  # now() stands still
+            crawl.connection.execute(
+                "insert into job (token, job, started_at, alive_until, ended_at, ok, message)"
+                " select nextval('job_token'), 'opic', now(), now(), now(), false, 'no memory'"
+            )
+            (row,) = crawl.rows("select due_at - now() as rest, failures, message from job_schedule where job = 'opic'")
         rests.append(row["rest"].total_seconds())
     assert row["failures"] == 10 and row["message"] == "no memory"
     assert rests == pytest.approx([min(4**n, 6 * 3600) for n in range(10)], abs=0.5)
@@ -657,11 +666,12 @@ def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
 
 def test_a_young_crawl_learns_again_whenever_it_is_twice_as_old(crawl: Crawl) -> None:
     ages, rests = [0.0], []
-    while ages[-1] < 1500:
-        ended_run(crawl, "rates", True, ago=2 * DAY - ages[-1] * MINUTE)
-        (row,) = crawl.rows("select due_at - ran_at as rest from job_schedule where job = 'rates'")
-        rests.append(row["rest"].total_seconds() / 60)
-        ages.append(ages[-1] + rests[-1])
+    with crawl.connection.transaction():  # now() stands still
+        while ages[-1] < 1500:
+            ended_run(crawl, "rates", True, ago=2 * DAY - ages[-1] * MINUTE)
+            (row,) = crawl.rows("select due_at - ran_at as rest from job_schedule where job = 'rates'")
+            rests.append(row["rest"].total_seconds() / 60)
+            ages.append(ages[-1] + rests[-1])
     assert rests == pytest.approx([10, 10, 20, 40, 80, 160, 320, 360, 360, 360], abs=0.1)
 
 
@@ -670,8 +680,9 @@ def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> No
         ended_run(crawl, "rates", ok, ago=-300 * DAY)
         (row,) = crawl.rows("select due_at <= clock_timestamp() as is_due from job_schedule where job = 'rates'")
         assert row["is_due"]
-        ended_run(crawl, "rates", True, ago=SECOND)
-        (row,) = crawl.rows("select due_at - now() as rest from job_schedule where job = 'rates'")
+        with crawl.connection.transaction():  # now() stands still
+            ended_run(crawl, "rates", True, ago=SECOND)
+            (row,) = crawl.rows("select due_at - now() as rest from job_schedule where job = 'rates'")
         assert row["rest"].total_seconds() == pytest.approx(6 * 3600, abs=2)
 
 
@@ -696,7 +707,7 @@ def test_opic_reads_only_the_news_of_a_graph_that_fits_the_setting_memory(
     crawl.value("select set_setting('memory', %s)", str(memory))
     with worker(url):
         eventually(lambda: ("opic", True) in runs(crawl))
-        crawl.connection.execute("update job set started_at = started_at - '10 s'::interval")
+        crawl.connection.execute("update job set started_at = started_at - '1 hour'::interval")
         eventually(lambda: len(crawl.rows("select from opic")) == 2)
     assert [row["is_full"] for row in crawl.rows("select is_full from opic order by token")] == whole
 
@@ -717,7 +728,7 @@ def test_a_worker_outlives_its_server(home_of_a_crawl: Callable[[str], Path]) ->
             assert again == url
             before = number_of_runs(url)
             with store.connect(url) as connection:
-                connection.execute("update recrawl_internal.job set started_at = started_at - '10 s'::interval")
+                connection.execute("update recrawl_internal.job set started_at = started_at - '1 hour'::interval")
             eventually(lambda: number_of_runs(url) > before)
             assert process.poll() is None
             process.send_signal(signal.SIGTERM)
@@ -725,9 +736,9 @@ def test_a_worker_outlives_its_server(home_of_a_crawl: Callable[[str], Path]) ->
 
 
 def only(connection: psycopg.Connection, job: str) -> None:
-    """This is the only batch job that runs automatically, every 10 s. Each run of a job starts a process."""
+    """This is the only batch job that runs automatically, every hour. Each run of a job starts a process."""
     for name in BATCH:
-        connection.execute("select recrawl.set_setting(%s, %s)", [f"{name}_every", "10 s" if name == job else "none"])
+        connection.execute("select recrawl.set_setting(%s, %s)", [f"{name}_every", "1 hour" if name == job else "none"])
 
 
 def number_of_runs(url: str) -> int:

@@ -544,14 +544,14 @@ def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to
         "select count(*) from pg_stat_activity where datname = current_database()"
         " and application_name = 'recrawl allocate' and wait_event_type = 'Lock'"
     )
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not crawl.value(waits):
         assert worker.poll() is None and time.monotonic() < until, worker.stderr.read()
         time.sleep(0.05)
     worker.kill()
     worker.communicate()
     crawl.value(
-        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        "select count(pg_terminate_backend(pid, 60000)) from pg_stat_activity"
         " where datname = current_database() and application_name ~ '^recrawl '"
     )
     blocked_page.rollback()
@@ -578,8 +578,7 @@ def test_a_run_that_computes_for_long_gives_signs_of_life(
     alive = "select alive_until from job"
     with store.runs.run(url, "allocate"):
         at_first = crawl.value(alive)
-        time.sleep(0.5)
-        assert crawl.value(alive) > at_first
+        eventually(lambda: crawl.value(alive) > at_first)
 
         beating = "select pid from pg_stat_activity where application_name = 'recrawl heartbeat'"
         lost = crawl.value(f"{beating} and datname = current_database()")
@@ -616,7 +615,7 @@ def test_pops_and_reports_go_on_while_pages_come_forward(crawl: Crawl, url: str)
             run_job("allocate", url)
         done.set()
         assert sum(crawler.result() for crawler in crawlers) > 0
-    crawl.now = crawl.value("select clock_timestamp()")
+    crawl.now = crawl.value("select clock_timestamp()") + 5 * MINUTE  # an entry that is committed late is found by then
     assert misplaced(crawl) == []
 
 

@@ -70,7 +70,7 @@ def test_a_callback_may_wait_for_a_request(project: Make, web: Web, site: Site) 
     """If all places of CONCURRENT_REQUESTS had such a callback, none of their requests went out."""
     site.answers["*"] = Answer(body="x")
     shop = project(FEEDS, inline=INLINE.replace("PORT", str(web.port)))
-    shop.start("inline", CONCURRENT_REQUESTS=1, RECRAWL_IDLE=3).ends()
+    shop.start("inline", CONCURRENT_REQUESTS=1, RECRAWL_IDLE=12).ends()
     assert sorted(item["api"] for item in shop.items()) == [f"http://127.0.0.{n}:{web.port}/api" for n in (2, 3, 4)]
 
 
@@ -95,7 +95,7 @@ def test_a_callback_may_return_a_request_twice(
     """The page waited for the second to come, for ever."""
     site.answers["*"] = Answer(body="x")
     shop = project(FEEDS, twice=TWICE.replace("PORT", str(web.port)))
-    shop.start("twice", RECRAWL_IDLE=3).ends()
+    shop.start("twice", RECRAWL_IDLE=12).ends()
     assert len(shop.items()) == 1 and state(db, f"http://127.0.0.2:{web.port}/").last_status == 200
 
 
@@ -125,7 +125,7 @@ def test_a_file_whose_request_missed_its_slot_gets_another_slot(project: Make, w
     more = "DOWNLOADER_MIDDLEWARES = {'shop.slow.Slow': 500}\n"
     shop = project(FEEDS + more, files=SLOW_FILES.replace("PORT", str(web.port)))
     (shop.folder / "shop" / "slow.py").write_text(SLOW)
-    shop.start("files", RECRAWL_IDLE=3).ends()
+    shop.start("files", RECRAWL_IDLE=12).ends()
     assert [len(item["files"]) for item in shop.items()] == [1, 1, 1]
 
 
@@ -201,7 +201,10 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     crawler.interrupt()
     crawler.ends()
 
-    assert Counter(entry.path for entry in web.of("127.0.0.2")) == Counter(["/robots.txt", *wanted]), crawler.log
+    visits = Counter(entry.path for entry in web.of("127.0.0.2"))
+    for failed in ("/fails", "/raises"):  # on a busy machine they are tried again before the end
+        visits[failed] = min(visits[failed], 1)
+    assert visits == Counter(["/robots.txt", *wanted]), crawler.log
     assert Counter(entry.path for entry in web.of("127.0.0.3")) == Counter(["/robots.txt", "/other"])
     assert [entry.path for entry in web.of("127.0.0.9")] == ["/robots.txt"], "offsite"
     assert all_apart(web)
@@ -221,7 +224,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     assert said.relevance == 0.75 and said.due_at.year == 2100
     assert [row.url for row in db.execute("select url from recrawl.successors(%s)", [said.page_id])] == [f"{at}/a-link"]
     stats = crawler.stats
-    assert (stats["recrawl/raised"], stats["recrawl/denied"], stats["recrawl/declined"]) == (1, 1, 1)
+    assert stats["recrawl/raised"] >= 1 and (stats["recrawl/denied"], stats["recrawl/declined"]) == (1, 1)
     requests = len(web.log)
 
     again = shop.run("shop", RECRAWL_IDLE=0)
@@ -342,11 +345,14 @@ def test_two_processes_share_a_crawl_and_one_is_killed(
     first, second = both.start("tree", **options), both.start("tree", **options)
     eventually(lambda: len(web.log) > 12, what="it begins")
     first.process.kill()
+    killed = db.execute("select clock_timestamp() as at").fetchall()[0].at
     eventually(lambda: len({(entry.host, entry.path) for entry in web.log}) == 3 * (pages + 1), what="all is found")
     second.interrupt()
     second.ends()
     assert all_apart(web)
-    assert db.execute("select from recrawl.lease_status where lease_until > now()").fetchall() == []
+    # A lease of the killed one may still run.
+    of_the_other = "select from recrawl.lease_status where lease_until > now() and handed_out_at > %s"
+    assert db.execute(of_the_other, [killed]).fetchall() == []
     assert second.errors == []
     for host in hosts:
         assert max(Counter(entry.path for entry in web.of(host)).values()) <= 2, "again only what the killed one had"
@@ -361,6 +367,7 @@ def test_a_second_interrupt_ends_it_at_once_and_its_pages_come_back(
     crawler = both.start("tree", **options)
     eventually(lambda: web.of("127.0.0.2", "/0"), what="it begins")
     crawler.interrupt()
+    eventually(lambda: "shutting down gracefully" in crawler.log)
     time.sleep(1)
     assert crawler.process.poll() is None, "a request is under way"
     crawler.interrupt()

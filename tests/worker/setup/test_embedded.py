@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 import pwd
+import re
 import shutil
 import signal
 import stat
@@ -366,7 +367,8 @@ def test_ctrl_c_reaches_the_user_and_not_the_server(home: Path) -> None:
     url = holder.url()
     other.url()
     os.killpg(holder.process.pid, signal.SIGINT)
-    assert holder.says() == "interrupted\n"
+    said = [line for line in holder.says().splitlines() if "waiting for PostgreSQL" not in line]
+    assert said == ["interrupted"], "but on a slow machine"
     assert ask(url, "SELECT 1") == 1
     other.leave()
     assert processes_in(home) == []
@@ -473,7 +475,7 @@ def test_a_pid_given_to_somebody_else_does_not_stop_the_next_start(home: Path) -
         sockets = socket_directory(url)
         files = [home / "cluster" / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"]
         texts = [file.read_text().split("\n", 1)[1] for file in files]
-    stranger = subprocess.Popen(["sleep", "60"], **as_account())
+    stranger = subprocess.Popen(["sleep", "600"], **as_account())
     try:
         sockets.mkdir(mode=0o700)
         os.chown(sockets, account_uid(), -1)
@@ -533,7 +535,7 @@ def test_a_server_whose_recovery_has_died_is_given_up(
 ) -> None:
     """PostgreSQL 18.4 was once seen in this state, on a full disk. A stand-in gives its answers."""
     with monkeypatch.context() as patched:
-        patched.setattr(embedded, "MUTE_LIMIT", 2)
+        patched.setattr(embedded, "MUTE_LIMIT", 6)
         patched.setattr(embedded, "binaries_for_server", lambda: stuck_programs)
         message = refusal(home)
     assert message.startswith(f"PostgreSQL did not start in {home}: PANIC:  could not write to file: No space left")
@@ -543,7 +545,7 @@ def test_a_server_whose_recovery_has_died_is_given_up(
 
 
 def test_a_long_recovery_is_not_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "MUTE_LIMIT", 3)
+    monkeypatch.setattr(embedded, "MUTE_LIMIT", 6)
     holder = Holder(home)
     tell(holder.url(), "CREATE TABLE kept AS SELECT n FROM generate_series(1, 2000000) AS n")  # 1 s to recover
     postmaster(home).kill()
@@ -557,7 +559,7 @@ def test_a_long_recovery_is_not_given_up(home: Path, monkeypatch: pytest.MonkeyP
     def halt() -> None:
         halted.extend(eventually(startup))
         halted[0].suspend()
-        time.sleep(6)
+        time.sleep(9)
         halted[0].resume()
 
     halter = threading.Thread(target=halt)
@@ -586,7 +588,7 @@ def test_recovery_may_take_longer_than_ten_seconds(home: Path) -> None:
     holder.leave()
     says = recovered.says()
     assert recovered.process.returncode == 0
-    assert says.startswith(f"recrawl: waiting for PostgreSQL in {home} to accept connections, 3 s;")
+    assert re.match(rf"recrawl: waiting for PostgreSQL in {re.escape(str(home))} to accept connections, \d+ s;", says)
 
 
 # ---- odd places
@@ -716,9 +718,14 @@ def test_a_running_server_of_a_user_is_left_alone_by_root(place: Path) -> None:
     shutil.chown(theirs, "daemon")
     holder = Holder(theirs / "data", **as_another_user())
     url = holder.url()
+    halted = processes_in(theirs)
+    for process in halted:  # autovacuum and checkpoints write too
+        process.suspend()
     before = snapshot(theirs)
     assert f"{theirs / 'data'} belongs to daemon, not to root: " in refusal(theirs / "data")
     assert snapshot(theirs) == before
+    for process in halted:
+        process.resume()
     assert ask(url, "SELECT 1") == 1
     holder.leave()
 

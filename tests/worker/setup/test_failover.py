@@ -31,6 +31,7 @@ fsync = off
 wal_log_hints = on  # pg_rewind needs this, and the log since the last checkpoint
 wal_keep_size = '200MB'
 wal_retrieve_retry_interval = '100ms'
+wal_receiver_timeout = 0
 """
 HOSTS = 150
 
@@ -122,7 +123,9 @@ class Server:
 
     def cut_off_standby(self) -> None:
         """From now on the standby gets nothing."""
-        os.kill(self.value("select pid from pg_stat_replication"), signal.SIGSTOP)
+        streaming = "select pid from pg_stat_replication where state = 'streaming'"
+        (sender,) = eventually(lambda: self.query(streaming))
+        os.kill(sender["pid"], signal.SIGSTOP)
 
     def has_caught_up(self, primary: "Server") -> bool:
         return bool(
@@ -179,7 +182,7 @@ def pops_at_once(server: Server) -> list[Row]:
 
     def pop() -> list[Row]:
         with psycopg.connect(server.url, autocommit=True, row_factory=dict_row) as connection:
-            connection.execute("set statement_timeout = '20 s'")
+            connection.execute("set statement_timeout = '100 s'")
             at_once.wait()
             return connection.execute("select * from recrawl.next_pages(1)").fetchall()
 

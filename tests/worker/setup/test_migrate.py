@@ -363,7 +363,7 @@ def test_many_processes_at_once_migrate_once(new_database: NewDatabase, copy: Pr
     processes = [copy.start(database, "recrawl", "migrate") for _ in range(2)]
     processes += [copy.start(database, "alembic", "upgrade", "head") for _ in range(2)]
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
     assert everything(database) == everything(url)
 
@@ -372,7 +372,7 @@ def test_databases_of_one_server_migrate_at_once(new_database: NewDatabase, copy
     """Roles belong to the server, so these two meet there."""
     databases = [new_database() for _ in range(3)]
     for process in [copy.start(database, "recrawl", "migrate") for database in databases]:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
     assert {dump(database) for database in databases} == {dump(url)}
 
@@ -844,7 +844,7 @@ def test_the_owner_of_one_database_and_nothing_else_runs_a_crawl(owner: Owner) -
         with ThreadedClient(database, user_agent="me", robots=False) as crawl:
             next(crawl).report(200, links=["http://b.test/"])
         eventually(lambda: rows(database, "select from recrawl.page_status where url = 'http://b.test/'"))
-        assert "recrawl_up 1.0" in answer(f"http://{metrics}/metrics")
+        eventually(lambda: "recrawl_up 1.0" in answer(f"http://{metrics}/metrics"))
         assert "The crawl" in answer(f"http://{report}/")
         assert "No worker runs" not in owner.copy.run(database, "recrawl", "status")
         owner.copy.run(database, "recrawl", "explain", "http://a.test/")

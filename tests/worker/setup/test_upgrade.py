@@ -3,7 +3,6 @@
 import gzip
 import re
 import select
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -139,8 +138,7 @@ def test_crawlers_go_on_during_an_upgrade(copy: Project, url: str) -> None:
     with crawlers(url, waits):
         copy.migrate(url)
         before = len(waits)
-        while len(waits) < before + 10:
-            time.sleep(0.05)
+        eventually(lambda: len(waits) >= before + 10)
     print(f"{len(waits)} rounds of a crawler; the longest took {max(waits):.2f} s")
     assert_whole_and_alive(url, least=100)
 

@@ -26,7 +26,7 @@ def test_a_run_that_waits_for_a_page_keeps_no_report_waiting(crawl: Crawl, url: 
             putting = pool.submit(run.put, "put_scores", ids, scores, scores, scores, scores)
             waiting = "select exists (select from pg_locks where not granted)"
             eventually(lambda: crawl.value(waiting), what="the run does not wait")
-            crawl.connection.execute("set statement_timeout = '10 s'")
+            crawl.connection.execute("set statement_timeout = '60 s'")
             assert codes(crawl.report(result_of(a))) == ["ok"]
             assert not putting.done()
             hanging.commit()

@@ -29,17 +29,19 @@ class Frontier:
         self.channel.close()
 
     def call(self, name: str, request: Any = None) -> Any:
-        return self.calls[name](request if request is not None else pb.Empty(), timeout=60)
+        return self.calls[name](request if request is not None else pb.Empty(), timeout=300)
 
     def put(self, *items: pb.URLItem) -> list[tuple[str, int]]:
         """ID and status of each acknowledgement."""
-        return [(ack.ID, ack.status) for ack in self.calls["PutURLs"](iter(items), timeout=60)]
+        return [(ack.ID, ack.status) for ack in self.calls["PutURLs"](iter(items), timeout=300)]
 
     def put_batches(self, *batches: pb.DiscoveredBatch) -> list[pb.BatchAck]:
-        return list(self.calls["PutDiscovered"](iter(batches), timeout=60))
+        return list(self.calls["PutDiscovered"](iter(batches), timeout=300))
 
-    def get(self, queues: int = 100, per_queue: int = 1, **more: Any) -> list[pb.URLInfo]:
-        return list(self.call("GetURLs", pb.GetParams(max_queues=queues, max_urls_per_queue=per_queue, **more)))
+    def get(self, queues: int = 100, per_queue: int = 1, held: int = 600, **more: Any) -> list[pb.URLInfo]:
+        """URLs that are held for some seconds."""
+        ask = pb.GetParams(max_queues=queues, max_urls_per_queue=per_queue, delay_requestable=held, **more)
+        return list(self.call("GetURLs", ask))
 
     def status(self, url: str) -> pb.URLItem:
         item: pb.URLItem = self.call("GetURLStatus", pb.URLStatusRequest(url=url))

@@ -75,7 +75,7 @@ class Served:
     def stop(self) -> None:
         self.client.close()
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(30)
+        self._thread.join(120)
         assert not self._thread.is_alive()
 
 

@@ -1,13 +1,14 @@
 """docs/urlfrontier.md from its start: service, worker, a dump from URLFrontier, and a client like StormCrawler."""
 
 import gzip
+import re
 import time
 from pathlib import Path
 
 from google.protobuf import json_format
 
 from docs.reader import Reader, blocks
-from helpers import eventually, free_port
+from helpers import eventually
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from worker.urlfrontier.client import OK, Frontier, discovered, info, known
 
@@ -19,13 +20,13 @@ DAY = 86400
 def test_from_nothing_to_a_crawl_of_stormcrawlers(open_folder: Path, tmp_path: Path) -> None:
     commands = "".join(said for language, said in blocks(DOCUMENT.read_text()) if language == "sh")
     serves, works, adds = commands.splitlines()
-    port = free_port()
     reader = Reader(tmp_path, open_folder / "frontier-started")
-    with reader.leaves_running(serves.replace(":7071", f":{port}")) as said:
-        eventually(lambda: f"127.0.0.1:{port}" in said.read_text())
+    with reader.leaves_running(serves.replace(":7071", ":0")) as said:
+        found = eventually(lambda: re.search(r"127\.0\.0\.1:(\d+)", said.read_text()))
+        assert found
         with reader.leaves_running(works) as working:
             eventually(lambda: "at work" in working.read_text())
-            frontier = Frontier(port)
+            frontier = Frontier(int(found[1]))
             a_dump_comes_along(frontier, reader, adds)
             a_topology_crawls(frontier)
             frontier.close()

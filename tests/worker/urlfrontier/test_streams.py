@@ -27,7 +27,7 @@ def test_who_does_not_read_acknowledgements_is_not_read(frontier: Frontier, monk
             yield discovered("", ID=LONG)
 
     monkeypatch.setattr(stream, "MOST_IN_FLIGHT", 100)
-    acks = frontier.calls["PutURLs"](items(), timeout=60)
+    acks = frontier.calls["PutURLs"](items(), timeout=300)
     before = -1
     while before < sent or not sent:
         before = sent
@@ -46,7 +46,7 @@ def test_a_batch_counts_as_what_it_holds(frontier: Frontier, monkeypatch: pytest
             yield pb.DiscoveredBatch(ID=LONG, items=[info("")] * 10)
 
     monkeypatch.setattr(stream, "MOST_IN_FLIGHT", MANY)
-    acks = frontier.calls["PutDiscovered"](batches(), timeout=60)
+    acks = frontier.calls["PutDiscovered"](batches(), timeout=300)
     before = -1
     while before < sent or not sent:
         before = sent
@@ -65,7 +65,7 @@ def test_what_is_large_counts_as_more(frontier: Frontier, monkeypatch: pytest.Mo
             yield discovered("", ID=100 * LONG)
 
     monkeypatch.setattr(stream, "MOST_IN_FLIGHT", 10_000)
-    acks = frontier.calls["PutURLs"](items(), timeout=60)
+    acks = frontier.calls["PutURLs"](items(), timeout=300)
     before = -1
     while before < sent or not sent:
         before = sent
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_refused_in_a_line(frontier: Frontier, caplog: py
         kinds = {"PutURLs": "stream_stream", "PutDiscovered": "stream_stream", "GetURLs": "unary_stream"}
         send = getattr(frontier.channel, kinds.get(call, "unary_unary"))(f"/urlfrontier.URLFrontier/{call}")
         with pytest.raises(grpc.RpcError) as error:
-            list(send(iter([b"\xff"]) if call.startswith("Put") else b"\xff", timeout=60))
+            list(send(iter([b"\xff"]) if call.startswith("Put") else b"\xff", timeout=300))
         assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert error.value.details() == "this is no message of this call: its fields or its UTF-8 are broken"
     assert not caplog.records
@@ -124,6 +124,7 @@ def test_what_the_database_does_not_answer_is_to_be_sent_again_and_so_is_what_wa
         began = time.monotonic()
         assert frontier.put(*items) == [(f"{A}{n}", FAIL) for n in range(10)]
         assert time.monotonic() - began < 20, "one is waited for, and not ten"
+    monkeypatch.undo()
     assert frontier.put(*items) == [(f"{A}{n}", OK) for n in range(10)]
 
 
@@ -133,8 +134,8 @@ def test_what_takes_longer_than_its_login_is_given_is_taken_in_in_parts(
     (right,) = db.execute(
         "select pg_get_functiondef(oid) from pg_proc where oid = 'recrawl.add_pages'::regproc"
     ).fetchone() or ("",)
-    db.execute(right.replace("return query", "perform pg_sleep(.02 * cardinality(urls)); return query"))
-    db.execute(f"alter database {db.info.dbname} set statement_timeout = '500ms'".encode())
+    db.execute(right.replace("return query", "perform pg_sleep(.12 * cardinality(urls)); return query"))
+    db.execute(f"alter database {db.info.dbname} set statement_timeout = '3s'".encode())
     db.execute(
         "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
         " where datname = current_database() and pid <> pg_backend_pid()"

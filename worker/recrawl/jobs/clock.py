@@ -48,7 +48,8 @@ class BatchStarter:
                 self._start_if_it_leads()
                 self.problem = ""
         except psycopg.Error as error:
-            if not store.is_away(error) and str(error) != self.problem:  # upkeep logs that the database is away
+            is_known = str(error) == self.problem or store.is_away(error)  # upkeep logs that the database is away
+            if not is_known and not self.is_stopped:
                 log.warning("cannot read which jobs are due, trying again: %s", first_line(error))
             self.problem = str(error)
             self.close()
@@ -178,9 +179,11 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         for batch in batches:
             batch.kill()
 
-    def log_what_it_waits_for() -> None:
+    def stop_patiently() -> None:
         if not any(batch.is_running for batch in batches):
             log.info("the database does not answer, waiting for it")
+        for part in parts:  # again: a query may have begun just after the first stop
+            part.stop()
 
     _on_signals(stop)
     ready()
@@ -194,7 +197,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         if batch.is_running:
             log.info("waiting for the job %s to stop; a second Ctrl-C kills it", batch.entry.name)
         batch.stop()
-    waits = threading.Timer(PATIENT, log_what_it_waits_for)
+    waits = threading.Timer(PATIENT, stop_patiently)
     waits.start()
     for executor in executors.values():
         executor.shutdown(wait=True)
