@@ -1,10 +1,13 @@
 """The public functions, called through their inner functions `…_at(t, …)` with a time that the test sets."""
 
+import random
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, TypeVar
 
 import psycopg
@@ -170,17 +173,15 @@ def ended_run(crawl: Crawl, job: str, ok: bool, ago: timedelta = HOUR) -> None:
     )
 
 
-_given_ports: set[int] = set()
+_ports = count(random.randrange(11_000, 30_000))
 
 
 def free_port() -> int:
-    """No port twice: the program that got it first may not listen yet."""
+    """None twice, and none of those that the system gives to connections: who gets it may listen only seconds later."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port not in _given_ports:
-            _given_ports.add(port)
+        port = next(_ports)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
 
 
