@@ -18,9 +18,9 @@ LATE = 0.1  # seconds that a busy machine may hold a process between its look at
 Visit = Callable[[Page], Awaitable[None]]
 
 
-def telling_when_requests_begin(program: str) -> str:
-    """The README's crawler, whose requests also say when they began. The log is of what arrives, and on a busy
-    machine a request takes its time on the way."""
+def with_start_times(program: str) -> str:
+    """The README's crawler with the header X-Began, the time when a request began. Without it the log of the web has
+    the time of arrival, which is later on a busy machine."""
     headers = "headers=page.request_headers"
     assert headers in program
     return "import time\n" + program.replace(headers, headers + ' | {"X-Began": str(time.monotonic())}')

@@ -177,7 +177,8 @@ _ports = count(random.randrange(11_000, 30_000))
 
 
 def free_port() -> int:
-    """None twice, and none of those that the system gives to connections: who gets it may listen only seconds later."""
+    """A port that no earlier call has returned, below the ports that the system gives to connections. The caller may
+    listen on it seconds later."""
     while True:
         port = next(_ports)
         with socket.socket() as probe, suppress(OSError):

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from crawler import telling_when_requests_begin
+from crawler import with_start_times
 from helpers import eventually
 from recrawl.setup import embedded
 from web import Answer, Request, Web, links
@@ -70,7 +70,7 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
 ) -> None:
     (text,) = re.findall(r"^```py\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     assert len(text.splitlines()) <= 25, "short enough to be read"
-    (tmp_path / "crawler.py").write_text(telling_when_requests_begin(text))
+    (tmp_path / "crawler.py").write_text(with_start_times(text))
     log = tmp_path / "log"
     folder = home_of_a_crawl("crawled")
     with embedded.server(folder) as url:
@@ -91,7 +91,11 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
         except BaseException:
             crawler.kill()
             raise
-    eventually(lambda: "the database is away" in log.read_text())
+    try:
+        eventually(lambda: "the database is away" in log.read_text())
+    except BaseException:
+        crawler.kill()
+        raise
     with embedded.server(folder) as again:
         assert again == url
         try:

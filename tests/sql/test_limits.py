@@ -176,7 +176,7 @@ def test_crawlers_make_only_so_many_hosts_known_in_a_minute(db: Connection, craw
     set_setting(db, "max_unknown_hosts", 50)
     add_hosts(db, 2)
     to_next_minute = 60 - time.time() % 60
-    if to_next_minute < 40:
+    if to_next_minute < 20:
         time.sleep(to_next_minute)
 
     def take(host: str) -> bool:

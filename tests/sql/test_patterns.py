@@ -33,7 +33,7 @@ def test_a_pattern_that_cannot_be_used_is_refused(pages: Crawl, verb: str, patte
 
 @pytest.mark.parametrize("verb", ["exclude", "boost"])
 def test_a_pattern_is_as_long_as_an_index_takes(crawl: Crawl, verb: str) -> None:
-    """Its comment of letters at random cannot be compressed, and takes no time to match."""
+    """The pattern is a comment of random letters. PostgreSQL cannot compress it, and it takes no time to match."""
     letters = "".join(random.Random(1).choices(ascii_letters, k=2596))
     call = f"select {verb}({'%s, 2' if verb == 'boost' else '%s'})"
     assert crawl.value(call, f"x(?#{letters[1:]})") == 0

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -153,21 +154,24 @@ def test_a_worker_a_crawler_the_urlfrontier_server_and_the_dashboard_share_a_poo
             assert frontier.stats("frontier.test")[:2] == (1, 1)
             crawl = Crawl(there)
 
-            def look() -> None:
-                while not looked.is_set():
-                    statuses.extend(Shown(dashboard, path).status for path in ("/find?q=127.0.0.1", "/"))
+            has_ended = threading.Event()
 
-            looked = threading.Event()
-            looks = threading.Thread(target=look)
-            looks.start()
+            def look() -> None:
+                while not has_ended.wait(0.2):
+                    statuses.extend(Shown(dashboard, path).status for path in ("/find?q=127.0.0.1", "/"))
 
             def is_done() -> bool:
                 jobs = {job for (job,) in db.execute(ENDED).fetchall()}
                 return len(web.log) > 25 and {"rates", "opic", "allocate"} <= jobs
 
-            crawl.run(0, until=is_done)
-            looked.set()
-            looks.join()
+            with ThreadPoolExecutor() as threads:
+                looks = threads.submit(look)
+                try:
+                    crawl.run(0, until=is_done)
+                finally:
+                    has_ended.set()
+                looks.result(60)
+            assert is_done()
         finally:
             served.stop()
     assert db.execute(FAILED).fetchall() == []

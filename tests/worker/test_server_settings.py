@@ -90,7 +90,7 @@ def test_a_database_may_have_any_settings(
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
         said, errors = process.communicate()
-        # On a busy machine it says after two seconds that it waits for the database.
+        # If the stop takes long, the worker writes a line about that.
         assert (said, re.sub(".*waiting for it\n", "", errors)) == ("The worker stopped.\n", "")
 
 

@@ -616,19 +616,21 @@ class Running:
     def until(self, words: str) -> None:
         limit = threading.Timer(120, self.process.kill)
         limit.start()
-        while words not in self.said:
-            line = self.process.stdout.readline()
-            assert line, f"{self.said!r} and then {self.ended()}"
-            self.said += line
-        limit.cancel()
+        try:
+            while words not in self.said:
+                line = self.process.stdout.readline()
+                assert line, f"{self.said!r} and then {self.ended()}"
+                self.said += line
+        finally:
+            limit.cancel()
 
     def ended(self) -> str:
         self.process.kill()
         return self.process.communicate()[1]
 
     def stop(self, number: signal.Signals) -> str:
-        """Stops it and returns its standard error. On a busy machine that takes more than two seconds, and then it says
-        that it waits for the database."""
+        """Stops the command. Returns its standard error without the line that it waits for the database, which a slow
+        stop writes."""
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=120)
         return "".join(line for line in errors.splitlines(keepends=True) if "waiting for it" not in line)

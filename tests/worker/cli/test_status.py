@@ -245,7 +245,7 @@ def test_a_crawl_that_stands_still_is_looked_at(monkeypatch: pytest.MonkeyPatch)
         Path(folder).chmod(0o755)  # root's server runs as another user
         monkeypatch.setenv("RECRAWL_DATA_DIR", f"{folder}/data")
         assert output(None, "add", "http://a.test/") == "1 new\n"
-        # Upkeep may overlook an entry for some seconds that a busy machine commits half a second after its time.
+        # If an entry of the inbox is committed more than half a second after its time, upkeep finds it seconds later.
         eventually(lambda: output(None, "run", "upkeep") and "http://a.test/" in output(None, "look"))
 
 

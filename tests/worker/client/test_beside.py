@@ -145,7 +145,7 @@ def test_a_visit_that_a_busy_loop_would_begin_too_late_is_given_back(url: str, d
                 if is_first:
                     is_first, missed = False, crawl.counts["missed"]
                     time.sleep(GAP)
-                    await asyncio.sleep(0)  # the task begins
+                    await asyncio.sleep(0)  # lets the task of the visit begin
                     assert visited == [] and crawl.counts["missed"] == missed + 1
 
     asyncio.run(asyncio.wait_for(crawl(), 120))

@@ -492,9 +492,9 @@ def visit(page):
 
 with ThreadedClient(sys.argv[1], user_agent="me", robots=False, concurrency=5) as crawl:
     for n, page in enumerate(crawl):
-        if n == 0:  # a first call of a session takes its time
+        if n == 0:  # the first call of release in a session is slow
             page.release()
-            while not crawl.counts["released"]:
+            while not crawl.counts["released"] or len(crawl.client._sender):
                 time.sleep(0.01)
             continue
         crawl.spawn(visit, page)

@@ -26,7 +26,7 @@ def test_slow_visits_make_their_requests_in_their_slots(
 ) -> None:
     site.answers["*"] = Answer()
     hosts = [f"127.0.0.{n}" for n in range(2, 6)]
-    db.execute("select recrawl.set_setting('window_share', '0.5')")  # shorter than a visit; this machine may be busy
+    db.execute("select recrawl.set_setting('window_share', '0.5')")  # slots of 0.15 s: shorter than a visit
     add(db, *(f"http://{host}:{web.port}/{n}" for host in hosts for n in range(100)))
     crawl = Crawl(url, ahead=1)
 

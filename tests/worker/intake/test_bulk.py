@@ -24,7 +24,7 @@ def count(connection: psycopg.Connection, query: str) -> int:
 
 
 def all_queued(connection: psycopg.Connection) -> None:
-    """On a busy machine upkeep overlooks an entry that is committed half a second after its time, for seconds."""
+    """If an entry of the inbox is committed more than half a second after its time, upkeep finds it seconds later."""
     left = "select (select count(*) from inbox) + tick(100, 1000)"
     eventually(lambda: count(connection, left) == 0)
 

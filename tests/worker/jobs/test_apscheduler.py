@@ -57,7 +57,7 @@ def test_the_method_is_called_every_second_though_no_job_is_due() -> None:
 @pytest.mark.parametrize("stepped", [HOUR, -TEN_YEARS], ids=["an hour back", "ten years ahead"])
 def test_after_a_step_of_the_clock_a_job_runs_at_once_and_only_once(stepped: timedelta) -> None:
     """The time of the next run is set as a job finds it after the step. Alone, APScheduler would wait for an hour, or
-    list the 120 million runs of ten years."""
+    list the 30 million runs of ten years."""
     ran: list[float] = []
     with running(lambda: ran.append(time.monotonic()), timedelta(seconds=10)) as scheduler:
         scheduler.modify_job("job", next_run_time=datetime.now(UTC) + stepped)
@@ -65,7 +65,7 @@ def test_after_a_step_of_the_clock_a_job_runs_at_once_and_only_once(stepped: tim
         eventually(lambda: ran)
         time.sleep(1.5)
         assert len(ran) == 1 or ran[1] - ran[0] > 5, "the next run is an interval later"
-        assert ran[0] - at < 60
+        assert ran[0] - at < 25
 
 
 def test_a_scheduler_that_is_told_to_stop_does_not_wait_for_its_job() -> None:

@@ -496,7 +496,10 @@ def test_two_jobs_write_the_terms_of_hosts_one_after_the_other_and_no_reader_wai
         (token,) = rates.execute(start).fetchone() or (0,)
         rates.execute("select recrawl_internal.put_priors(%s, '1 minute', '{7}', '{1}', '{2}')", [token])
         allocating = pool.submit(run_job, "allocate", url)
-        waiting = "select from pg_stat_activity where application_name = %s and wait_event_type = 'Lock'"
+        waiting = (
+            "select from pg_stat_activity where datname = current_database()"
+            " and application_name = %s and wait_event_type = 'Lock'"
+        )
         eventually(lambda: crawl.rows(waiting, "recrawl allocate"), what="it did not wait")
         assert crawl.value("select count(*) from page_status") == 3
         assert crawl.value("select count(*) from allocation_run") == 0
@@ -615,7 +618,7 @@ def test_pops_and_reports_go_on_while_pages_come_forward(crawl: Crawl, url: str)
             run_job("allocate", url)
         done.set()
         assert sum(crawler.result() for crawler in crawlers) > 0
-    crawl.now = crawl.value("select clock_timestamp()") + 5 * MINUTE  # an entry that is committed late is found by then
+    crawl.now = crawl.value("select clock_timestamp()") + 5 * MINUTE  # by then a recheck has found late entries
     assert misplaced(crawl) == []
 
 

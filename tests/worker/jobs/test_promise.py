@@ -52,7 +52,7 @@ class Web:
 
     def begin(self) -> None:
         """Known pages were fetched before and are due at any time of their intervals."""
-        self.crawl.connection.execute("select setseed(0.5)")
+        self.crawl.connection.execute("select setseed(0.5)")  # the same due times in every run
         for statement in (
             "update page set fetched_at = %(t)s where page_id = any (%(pages)s)",
             "update page p set due_at = %(t)s::timestamptz + random() * interval '1 day' / s.frequency"

@@ -31,7 +31,7 @@ fsync = off
 wal_log_hints = on  # pg_rewind needs this, and the log since the last checkpoint
 wal_keep_size = '200MB'
 wal_retrieve_retry_interval = '100ms'
-wal_receiver_timeout = 0
+wal_receiver_timeout = 0  # a standby that gets nothing must not connect again
 """
 HOSTS = 150
 

@@ -129,7 +129,7 @@ def test_crawlers_do_not_wait_behind_a_migration_that_waits(copy: Project, url: 
 
 
 def test_crawlers_go_on_during_an_upgrade(copy: Project, url: str) -> None:
-    """The version changes tables that each call uses. How long a crawler waited for the locks is printed."""
+    """The version changes tables that each call uses. The longest round of a crawler is printed."""
     begin(url)
     copy.add_version(LATER)
     for file in ("steer/pause.sql", "show/events.sql"):

@@ -24,7 +24,10 @@ def test_a_run_that_waits_for_a_page_keeps_no_report_waiting(crawl: Crawl, url: 
         with store.runs.run(url, "opic") as run:
             run.put("put_graph_state", 0.5, 0.5)
             putting = pool.submit(run.put, "put_scores", ids, scores, scores, scores, scores)
-            waiting = "select exists (select from pg_locks where not granted)"
+            waiting = (
+                "select exists (select from pg_stat_activity"
+                " where datname = current_database() and wait_event_type = 'Lock')"
+            )
             eventually(lambda: crawl.value(waiting), what="the run does not wait")
             crawl.connection.execute("set statement_timeout = '60 s'")
             assert codes(crawl.report(result_of(a))) == ["ok"]

@@ -39,7 +39,7 @@ class Frontier:
         return list(self.calls["PutDiscovered"](iter(batches), timeout=300))
 
     def get(self, queues: int = 100, per_queue: int = 1, held: int = 600, **more: Any) -> list[pb.URLInfo]:
-        """URLs that are held for some seconds."""
+        """URLs. Each is held for this number of seconds: no other call gets it."""
         ask = pb.GetParams(max_queues=queues, max_urls_per_queue=per_queue, delay_requestable=held, **more)
         return list(self.call("GetURLs", ask))
 

@@ -91,7 +91,7 @@ def test_batches_are_acknowledged_in_their_order_empty_ones_too(frontier: Fronti
 
 
 def set_gap(frontier: Frontier, seconds: int) -> None:
-    """Longer than a busy machine may take for what comes within the gap."""
+    """Sets the gap of all queues: longer than a busy machine needs for the calls that must come within one gap."""
     frontier.call("SetDelay", pb.QueueDelayParams(delay_requestable=seconds))
 
 
@@ -109,6 +109,14 @@ def test_a_url_that_nobody_reports_comes_again(frontier: Frontier) -> None:
     frontier.put(discovered(A))
     assert [got.url for got in frontier.get(held=1)] == [A]
     assert [got.url for got in eventually(frontier.get)] == [A]
+
+
+def test_a_url_is_held_for_30_seconds_by_default(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    frontier.put(discovered(A))
+    assert len(frontier.get(held=0)) == 1
+    assert db.execute("select lease_until - handed_out_at from recrawl.lease_status").fetchall() == [
+        (timedelta(seconds=30),)
+    ]
 
 
 def test_no_more_queues_than_asked_for_and_a_key_alone(frontier: Frontier) -> None:

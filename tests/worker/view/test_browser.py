@@ -135,7 +135,7 @@ def test_a_plot_tells_its_numbers_by_keyboard_and_pointer(browser: Browser, tmp_
     browser.run("document.querySelector('#fetches .plot').focus()")
 
     def at_the_end() -> str:
-        """The browser may ignore a key that comes right after the page."""
+        """Presses the key each time: the browser may ignore one right after the page has loaded."""
         browser.press("End")
         return browser.text("#fetches output")
 
@@ -193,7 +193,7 @@ def test_the_skip_link_leads_past_the_head(browser: Browser, dashboard: Dashboar
     browser.show(dashboard.address)
 
     def reaches_the_link() -> bool:
-        """The browser may ignore a key that comes right after the page."""
+        """Presses the key each time: the browser may ignore one right after the page has loaded."""
         browser.press("Tab")
         return bool(browser.run("return document.activeElement.className") == "skip")
 

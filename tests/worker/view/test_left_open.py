@@ -43,7 +43,7 @@ class Watched(Crawl):
         self.fetch()
 
     def fetch(self) -> None:
-        # While the worker does its upkeep, it holds hosts.
+        # next_pages skips hosts that the worker has locked for its upkeep.
         (page,) = eventually(lambda: self.rows("select page_id, lease_id from next_pages(1)"))
         self.connection.execute(
             "select report_pages(array[%s::bigint], array[%s::bigint], array[200])", [page["page_id"], page["lease_id"]]

@@ -237,7 +237,8 @@ def test_a_database_that_goes_is_missed(crawl: Crawl, server: str, prometheus: P
     with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
         admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
-        eventually(lambda: "Database" in (firing := " ".join(prometheus.firing())) and "Worker" not in firing)
+        gone = {"RecrawlDatabaseGone", "RecrawlWorkerGone"}
+        eventually(lambda: prometheus.firing() & gone == {"RecrawlDatabaseGone"})
         admin.execute(sql.SQL("alter database {} allow_connections true").format(sql.Identifier(name)))
         eventually(lambda: "RecrawlDatabaseGone" not in prometheus.firing())
 

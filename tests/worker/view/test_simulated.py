@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, run_job
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, run_job
 from recrawl import store
 from recrawl.view import overview
 from recrawl.view.parts.page import Report
@@ -81,9 +81,10 @@ def test_a_day_in_health(lived: Simulated, browser: Browser | None, tmp_path: Pa
     until_now(lived)
     report = read(lived.crawl)
     text = looked_at(browser, report, "health", tmp_path)
+    since = report.figures.day.since
+    assert since and DAY - 15 * MINUTE < report.figures.now.as_of - since <= DAY
     day = lived.crawl.row(
-        "select sum(fetches)::int as fetches, sum(changed)::int as changed from vitals where at >= %s",
-        report.figures.day.since,
+        "select sum(fetches)::int as fetches, sum(changed)::int as changed from vitals where at >= %s", since
     )
     assert f"{day['fetches']:,} fetches in 24 hours" in text
     assert f"{day['changed'] / day['fetches']:.0%}".replace("%", " %") + " found a change" in text

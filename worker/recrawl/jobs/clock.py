@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from types import FrameType
 from typing import Any
 from uuid import uuid4
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 WARM_UP = timedelta(minutes=1)  # from the start of the worker to the first run of any job but upkeep
 ASK_EVERY = timedelta(seconds=1)  # between two questions which jobs are due
 ASK_EARLY_EVERY = timedelta(minutes=1)  # between two questions which jobs are worth an early run
-PATIENT = 2.0  # seconds after which a worker that is stopping says what it waits for
+PATIENT = 2.0  # seconds between two times that a worker that is stopping cancels its queries
 STEP = timedelta(seconds=1)  # a larger step of the machine's clock sets the jobs' next times anew
 
 
@@ -179,12 +180,17 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         for batch in batches:
             batch.kill()
 
-    def stop_patiently() -> None:
-        if not any(batch.is_running for batch in batches):
-            log.info("the database does not answer, waiting for it")
-        for part in parts:  # again: a query may have begun just after the first stop
-            part.stop()
+    def stop_again() -> None:
+        """A query may have begun right after it was told to stop, or the request to cancel it was lost."""
+        for nth in count():
+            if has_ended.wait(PATIENT):
+                return
+            for part in parts:
+                part.stop()
+            if nth == 1 and not any(batch.is_running for batch in batches):
+                log.info("the database does not answer, waiting for it")
 
+    has_ended = threading.Event()
     _on_signals(stop)
     ready()
     scheduler.start()  # returns when the scheduler is told to stop
@@ -197,11 +203,10 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         if batch.is_running:
             log.info("waiting for the job %s to stop; a second Ctrl-C kills it", batch.entry.name)
         batch.stop()
-    waits = threading.Timer(PATIENT, stop_patiently)
-    waits.start()
+    threading.Thread(target=stop_again, daemon=True).start()
     for executor in executors.values():
         executor.shutdown(wait=True)
-    waits.cancel()
+    has_ended.set()
     upkeep.close()
     starter.close()
     if upkeep_runner.failure:
