@@ -120,10 +120,10 @@ def on_tcp(path: str) -> Iterator[int]:
         target.shutdown(socket.SHUT_WR)
 
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket(socket.AF_UNIX) as server:
-        server.connect(path)
 
         def serve() -> None:
             client, _ = listening.accept()
+            server.connect(path)  # not before: PostgreSQL waits a minute for the first message
             with client:
                 answers = threading.Thread(target=pass_on, args=(server, client))
                 answers.start()
