@@ -236,10 +236,7 @@ def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
 
 @pytest.mark.parametrize("held_for", [0.2, 1, 30])
 def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float) -> None:
-    with (
-        psycopg.connect(url) as holder,
-        worker(url, "from recrawl.jobs import clock\nclock.PATIENT = 600\n") as process,
-    ):
+    with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.job in access exclusive mode")
         eventually(lambda: fetched.value(f"{LOCK_WAITS} and query like '%%end_dead_runs%%'"))
         process.send_signal(signal.SIGTERM)
