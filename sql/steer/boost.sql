@@ -53,7 +53,7 @@ begin
     perform note_event(t, 'pages', pattern, case
                 when factor = 1 or factor is null then 'no longer boosted'
                 else format('boosted: worth %s times as much', factor::real) end
-                || coalesce(format(', %s pages', live), ''), session_user),
+                || coalesce(', ' || live || ' pages', ''), session_user),
             ask_for_allocation(t);
     return live;
 end $$;

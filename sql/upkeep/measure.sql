@@ -103,9 +103,7 @@ declare
     new_budget float8;
 begin
     select * into last from budget_step order by at desc limit 1;
-    if last.at > t then
-        delete from budget_step where at > t;              -- these steps were written while the clock was ahead
-    elsif last.at is null or last.at > t - measuring_step() then
+    if last.at is null or last.at > t - measuring_step() and last.at <= t then
         return;
     end if;
     select a.last_value as calls, s.last_value as short, h.last_value as handed_out into this
@@ -116,6 +114,7 @@ begin
     if not found or this.calls = last.calls and last.at > t - interval '12 hours' then
         return;
     end if;
+    delete from budget_step where at > t;                  -- these steps were written while the clock was ahead
     insert into budget_step values (t, this.calls, this.short, this.handed_out);
     delete from budget_step where at < t - interval '24 hours'
         and at < (select s.at from budget_step s order by s.at desc offset 12 limit 1);

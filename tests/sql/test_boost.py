@@ -172,6 +172,7 @@ def large(crawl: Crawl) -> Crawl:
 
 def test_the_worker_does_it_in_chunks(large: Crawl) -> None:
     assert boost(large, "/news/", 3) is None
+    assert large.value("select says from events where subject = '/news/'") == "boosted: worth 3 times as much"
     assert boosts(large) == [("/news/", 3, 0, 0)] and set(values(large).values()) == {1}
     large.add("http://a.test/news/new")
     assert values(large)["a.test/news/new"] == 3, "while the others are waiting"

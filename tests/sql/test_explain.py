@@ -720,6 +720,7 @@ def test_an_excluded_page_that_is_out_is_both(here: Crawl) -> None:
     leased(here)
     here.value("select recrawl.exclude('a.test')")
     assert {("now", "excluded"), ("now", "leased")} <= codes_of(ask(here, A))
+    assert find(ask(here, A), "now", "leased")["says"].endswith("the lease ends.")
 
 
 def test_a_page_that_no_pattern_keeps_out_any_more_can_be_brought_back(here: Crawl) -> None:
@@ -759,6 +760,15 @@ def test_where_a_chain_of_redirects_leads_is_said(here: Crawl) -> None:
         here.report_ok([page], status=301, redirect_to=target)
     row = find(ask(here, A), "now", "moved")
     assert row["detail"]["url"] == last and row["says"].endswith(last)
+
+
+def test_a_page_that_moved_to_a_deleted_page_does_not_lead_to_itself(here: Crawl) -> None:
+    moved(here)
+    here.value("select delete_pages(array(select page_id from page where url = %s))", B)
+    row = find(ask(here, A), "now", "moved")
+    assert row["says"] == "Moved permanently to a page that was deleted."
+    here.connection.execute(row["fix"].encode())
+    assert here.rows("select from page where url = %s", A) == []
 
 
 def test_infinities_and_hosts_without_a_row_are_no_trouble(here: Crawl) -> None:

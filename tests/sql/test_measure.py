@@ -53,6 +53,18 @@ def test_it_rises_to_what_crawlers_can_do_and_falls_with_them(crawl: Crawl) -> N
     assert work(crawl, 30, 0) == before, "nobody asks"
 
 
+def test_a_clock_that_was_set_back_does_not_stop_it(crawl: Crawl) -> None:
+    """A tick deleted its only step before a crawler had called, and no other step ever followed."""
+    add_new(crawl, range(60), 100)
+    crawl.tick()
+    crawl.value("select set_setting('budget', '5000')")
+    crawl.value("select set_setting('discovery', '1')")
+    measure(crawl)
+    crawl.wait(-2 * DAY)
+    crawl.tick()
+    assert work(crawl, 6, 10) == pytest.approx(14400, rel=0.1)
+
+
 def test_gaps_are_no_reason_to_raise_it(crawl: Crawl) -> None:
     crawl.value("select set_setting('default_gap', '2 minutes')")
     add_new(crawl, range(20), 200)

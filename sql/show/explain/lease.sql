@@ -20,11 +20,12 @@ create or replace function explain_lease(t timestamptz, p page) returns setof re
 language sql stable as $$
     select 'now', 'leased',
            format('A crawler has it: handed out %s ago with lease %s, %s. If it is not reported within %s, the lease '
-                  'ends and it is handed out again.',
+                  'ends%s.',
                   in_words(t - handed_out_at), lease_id,
                   case when slot > t then format('with a slot in %s', in_words(slot - t))
                        else 'and its slot has begun' end,
-                  in_words(lease_until - t)),
+                  in_words(lease_until - t),
+                  case when p.state = 'live' then ' and it is handed out again' else '' end),
            null,
            jsonb_build_object('lease_id', lease_id, 'handed_out_at', handed_out_at, 'fetch_at', slot,
                               'start_by', least(start_by, lease_until), 'lease_until', lease_until)

@@ -88,7 +88,7 @@ class Scheduler(BaseScheduler):
             await self._client.__aenter__()
             self._is_open = True
             await self._client.claim(f"scrapy: {spider.name}")
-        except Error as error:
+        except (Error, ValueError) as error:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
@@ -177,7 +177,7 @@ class Scheduler(BaseScheduler):
         if page.kind == "extra" and page.meta in self._visits.wanted:
             granted = self._visits.wanted[page.meta]
             if granted.done():
-                visit.fail()  # the request was too late for its earlier slot, and is over
+                visit.fail()  # the request missed an earlier slot, and has ended since then
             else:
                 granted.set_result(visit)
             return
