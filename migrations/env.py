@@ -72,7 +72,7 @@ def database_url() -> str:
 
 
 def moves() -> bool:
-    """Whether this command takes the database somewhere, and does not merely look."""
+    """Whether this command changes the version of the tables, and does not only look."""
     try:
         context.get_revision_argument()
     except KeyError:

@@ -23,7 +23,7 @@
 --     page.due_at                             year 9999 + id µs      never; see never()
 --     page.due_at                             null                   it waits among the new pages
 --     host.new_class                          32                     its revisits go first; see last_class()
---     host.last_start_by                      + 1 µs                 its slot does not come back: last_start_by_after()
+--     host.last_start_by                      + 1 µs                 an unused slot stays unused: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
 --     graph_news.page_id                      null                   the whole graph
 --     news_in_graph.page_id                   -1                     the whole graph
@@ -74,7 +74,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir words/comments.sql
 \ir words/settings.sql
 
--- What is written down for people
+-- Events, for people to read
 \ir vitals/events.sql
 
 -- The queue's upkeep, by the worker and, a little at a time, by next_pages itself
@@ -185,7 +185,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir show/explain_page.sql
 \ir show/readers.sql
 
--- How the functions above are planned; and that nobody else may call them
+-- How the functions above are planned; and that PUBLIC may not call them
 \ir plans.sql
 \ir closed.sql
 

@@ -54,7 +54,8 @@ begin
     return v;
 end $$;
 comment on function with_revisits is
-    'Adds the next hosts of the queue of revisits to the visits, and locks them: as many as should give the pages.';
+    'Adds the next hosts of the queue of revisits to the visits, and locks them. It takes as many hosts as are '
+    'expected to give the pages.';
 
 create or replace function with_new_pages(v visits, a ask, pages int, pages_per_host numeric) returns visits
 language plpgsql volatile as $$

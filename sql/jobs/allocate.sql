@@ -196,7 +196,7 @@ comment on function put_prices is
 -- This function brings forward the pages that are due more than one new interval from now. The new due time is a whole
 -- number of new intervals before the old one, and at least shortest_interval after the last fetch. A page that is due
 -- too early keeps its due time. So only pages whose due time changes are written. If a hint had made the page due
--- earlier than planned, it is now due by its frequency alone.
+-- earlier, the hint no longer counts: planned_due becomes null.
 create or replace function bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id

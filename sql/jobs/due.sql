@@ -85,7 +85,7 @@ comment on column recrawl.job_schedule.message is 'The message of the last run t
 comment on column recrawl.job_schedule.ran_at is
     'The start of the last run, even if it still runs; null = the job never ran.';
 comment on column recrawl.job_schedule.seconds is 'How long this run took, or how long it has been running.';
-comment on column recrawl.job_schedule.ok is 'True if the result of this run is in force; null while it runs.';
+comment on column recrawl.job_schedule.ok is 'True if this run succeeded; null while it runs.';
 
 -- The gap of a host may have changed since the allocation, for example by robots.txt. Then the host has another number
 -- of slots. With fewer slots than its frequency needs, the frequency falls. A host that was limited by its slots can

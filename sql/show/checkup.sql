@@ -72,7 +72,8 @@ comment on column recrawl.checkup.has_pages is 'True if the crawl has a page, in
 comment on column recrawl.checkup.has_handed_out is
     'True if next_pages has handed out a page, and a page is in the queue.';
 comment on column recrawl.checkup.added_since_allocation is
-    'The number of pages that were added after the last allocation; null = it is not known, or there was none.';
+    'The number of pages that were added after the last allocation; null = there was no '
+    'allocation, or its newest page is not known.';
 comment on column recrawl.checkup.pages is
     'The number of pages. If there are very many hosts, it is the last count by a worker. null = no worker has '
     'counted yet.';

@@ -12,4 +12,4 @@ comment on view recrawl.job_run is
     'runs have no row. They get a row when they begin to fail, and another one when they work again.';
 select copy_comments('recrawl.job_run');
 comment on column recrawl.job_run.seconds is 'How long the run took, or how long it has been running.';
-comment on column recrawl.job_run.ok is 'True if the result of the run is in force; null while it runs.';
+comment on column recrawl.job_run.ok is 'True if the run succeeded; null while it runs.';

@@ -14,8 +14,8 @@ begin
     end if;
     if value is null then
         perform follow_scores(array(select s from page_score s where s.page_id = set_value.page_id));
-        -- If all weights are 0, the page does not follow its scores now. `terms` has the weights of the last run of
-        -- opic. If it is null, the next run that has weights computes the values of all pages again.
+        -- If all weights in the settings are 0, the page keeps its value now. graph_state.terms has the weights of the
+        -- last run of opic. Null makes the next run that has weights compute the values of all pages again.
         update graph_state set terms = null
         where (select sum_of_weights(s) = 0 from setting s);
     else

@@ -26,7 +26,7 @@
 --   age_days         age of the change, if it is known
 --   compared_since   when the base was fetched
 --   is_open          the fetch brought nothing to compare, so the base stays
---   is_same          nothing shows that the page is another version; also true if is_open
+--   is_same          the fetch shows the version of the base again; also true if is_open
 create or replace function comparison(r result, p page, seen_at timestamptz) returns setof page_comparison
 language sql stable parallel safe rows 1
 begin atomic

@@ -181,7 +181,8 @@ return (state, moved_to, due_at, due_is,
         case when v.is_on_lease then r.lease_id else p.last_lease end,
         case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
         coalesce((r.extras).relevance::real, p.relevance))::page_after;
-comment on function page_after is 'A page after a report, without what its fetches say.';
+comment on function page_after is
+    'The columns of page that a report changes, apart from meta and the columns of fetches_after.';
 
 -- etag, last_modified, content_hash and sketch: what the fetch did not bring stays if the page is the same version.
 create or replace function fetches_after(t timestamptz, r result, p page, v verdict, c page_comparison, e evidence)

@@ -1,7 +1,7 @@
 -- Repairs times that a wrong clock wrote. Either the clock was ahead and was set back, or a backup was restored on a
 -- server whose clock is behind. Then hosts were fetched "in the future" and pages are due too late, and nothing would
 -- happen until that time comes. The sign: the latest tick lies in the future. In that case all leases, pages and hosts
--- are checked once, some of them at each tick. Each time that a correct clock cannot have written is pulled in, which
+-- are checked once, some of them at each tick. If a correct clock cannot have written a time, it is pulled in, which
 -- means moved back to the present:
 --
 --    column               cannot be correct if                         becomes
@@ -24,7 +24,7 @@
 --                         intervals of the page, and 100 days if       any time
 --                         attempts failed (the back-off ends at 90
 --                         days, and adds at most 10 %), and
---                         shortest_interval and a day
+--                         shortest_interval plus a day
 --
 -- This waits for no lock: rows that another transaction has locked are checked in the next round.
 

@@ -58,7 +58,7 @@ begin
     end if;
 end $$;
 comment on function strike_host is
-    'Blocks a host that asked for it by Retry-After or that keeps failing. Each further block is longer.';
+    'Blocks a host that answered 429 or 503, or that keeps failing. Each further block is longer.';
 
 -- Hosts that another transaction has locked are passed over: a later report can forgive them. This function updates
 -- several hosts, so it must not wait for one.

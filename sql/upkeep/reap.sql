@@ -1,6 +1,6 @@
--- Takes back the unreported pages of leases that ended. A page gets its old due time; if that happened to the page
--- before, it gets a due time after a back-off. A page may have been fetched since: its report came without a lease or
--- after the end of the lease. Such a page stays at the due time that it has in the queue during the lease (held_due).
+-- Takes back the unreported pages of leases that ended. A page gets its old due time. If the attempt before failed too,
+-- it gets a due time after a back-off. A page may have been fetched since: its report came without a lease or after the
+-- end of the lease. Such a page stays at the due time that it has in the queue during the lease (held_due).
 -- The queue gets the changes through the inbox.
 --
 -- next_pages does not wait for this. If a lease has ended and is still there when the held due time of its page comes
@@ -42,8 +42,9 @@ begin
         ) q
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
-    -- Pages that no other transaction has locked, and their new due times: as before, or later each time that it
-    -- happens again. A lease without a duration was ended by pull_in_leases(): its times are wrong and do not count.
+    -- Pages that no other transaction has locked, and their new due times: the old ones, or after a back-off if the
+    -- attempt before failed too. A lease without a duration was ended by pull_in_leases(): its times are wrong and do
+    -- not count.
     free as materialized (
         select i.*, p.host_id, p.state, f.was_fetched,
                case when f.was_fetched then i.held_due
@@ -56,7 +57,7 @@ begin
         ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
-        for update of p skip locked    -- before their entries are written, which so keep the order of the changes
+        for update of p skip locked    -- before their entries are written: so these keep the order of the changes
     ),
     -- Delete each lease if all of its unreported pages are locked here.
     expired as (

@@ -44,10 +44,10 @@ end $$;
 comment on function sample_due is
     'Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block.';
 
--- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). For `fresh` only
--- pages that take part in the allocation count: none of a host that is blocked for more than a day. For `covered` all
--- live pages count. The differences between the blocks give the
--- standard error of the sample. The results are rounded, because a share such as 1e-60 does not fit in a real.
+-- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). For `fresh` only pages that take
+-- part in the allocation count, and no page of a host that is blocked for more than a day. For `covered` all live pages
+-- count. The differences between the blocks give the standard error of the sample. The results are rounded, because a
+-- share such as 1e-60 does not fit in a real.
 create or replace function sample_pages(
     t timestamptz, blocks int, out fresh real, out fresh_error real, out covered real
 )

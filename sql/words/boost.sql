@@ -14,8 +14,8 @@ language sql immutable parallel safe
 return coalesce(pinned_value, value / coalesce(boost, 1));
 comment on function plain_value is 'The value of a page without its boosts.';
 
--- Returns a table of one row, so that the planner can inline it. The sum is limited, because exp() raises if its result
--- is too large or too small for a number.
+-- Returns a table of one row, so that the planner can inline it. The sum of the logarithms is kept between -69 and 69,
+-- so that the product stays between 1e-30 and 1e30.
 create or replace function boost_of(canonical text) returns table (boost real)
 language sql stable rows 1
 begin atomic

@@ -9,9 +9,8 @@ comment on function last_class is
     'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
     'are high.';
 
--- Two values of a class differ by less than a factor of two, except in the first and in the last class. Values that the
--- job opic computes are 1 on average. From the best class to the last they span nine orders of magnitude: a factor of
--- 2^30.
+-- Two values of a class differ by less than a factor of two, except in the classes 0 and 31. Values that the job opic
+-- computes are 1 on average. From class 0 to class 31 they span nine orders of magnitude: a factor of 2^30.
 --
 -- A factor of four would need half of the classes and of their horizons (horizon.sql). It would cost a fifth of the
 -- value. Measured with log-normal values and one page a host: the value of the pages that were handed out, divided by
@@ -33,10 +32,10 @@ return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class
 comment on function last_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
 -- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts and
--- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit that a host
--- gives earns it a credit for new pages, and while its revisits wait it gives no more new pages than that. Then its new
--- pages come last: last_class(). With discovery = 0.5 the credit is 1.25 new pages for a revisit. With exactly 1, new
--- pages got 0.46 of the slots, because pages are taken in bursts.
+-- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host
+-- earns it a credit. While revisits of the host wait, each new page spends credit. When the credit is spent, the new
+-- pages come last: last_class(). With discovery = 0.5 a revisit earns a credit of 1.25 new pages. With a credit of 1,
+-- new pages got 0.46 of the slots, because pages are taken in bursts.
 create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;

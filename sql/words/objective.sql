@@ -1,8 +1,8 @@
 -- Computes the frequency of a page from a price: the page is fetched so often that one more fetch would gain less than
 -- the price. recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
 --
--- Each objective has the form frequency = rate · G(price / weight). weight is the value of the page, divided by its
--- rate with some objectives (see frequency_of). Each objective has its own G. With freshness, new_content and
+-- Each objective has the form frequency = rate · G(price / weight), with its own G and its own weight (see
+-- frequency_in_force). Example: with freshness, the weight is value / rate. With freshness, new_content and
 -- poisson_freshness a page whose weight is at most the price is not fetched. With the others each page that changes and
 -- has a value is fetched. The functions return a table of one row, so that the planner can inline them. Each «offset 0»
 -- stops the planner from computing an expression again at each place that uses it. Exponents stay above -700: below,

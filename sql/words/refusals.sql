@@ -32,8 +32,8 @@ begin
     if pattern is null or pattern = '' then
         perform refuse(format('%s: pattern must not be empty', verb));
     end if;
-    -- The pattern is the key of its table, and an index takes no longer keys. A long pattern also takes long to
-    -- compile, once in each session.
+    -- The pattern is the key of its table, and an index refuses longer keys. A long pattern also takes long to compile,
+    -- once in each session.
     if octet_length(pattern) > 2600 then
         perform refuse(format('%s: pattern must have at most 2,600 bytes, got %s: use several patterns',
                               verb, grouped(octet_length(pattern))));

@@ -1,8 +1,8 @@
 -- The arithmetic of due times. date_part() returns float8 directly; extract() would compute a numeric first.
 --
--- Intervals that are added to times contain no days and no months, because their length depends on the time zone of the
--- session and on the month. Intervals from callers are converted by in_seconds(). In sums with times this code writes a
--- day as '24 hours'.
+-- Due times are computed with intervals that contain no days and no months, because their length depends on the time
+-- zone of the session and on the month. Intervals from callers are converted by in_seconds(), and a day is written as
+-- '24 hours'. Limits in which an hour does not matter may be written in days.
 --
 -- These are small expressions without a search_path of their own, so that the planner can inline them. It does so only
 -- if a function is declared as volatile as the functions that it calls: timestamptz + interval is stable.

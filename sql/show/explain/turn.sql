@@ -17,7 +17,8 @@ language sql stable as $$
             and (q.due_at, q.page_id) < (p.due_at, p.page_id)
           limit most_counted()) b
 $$;
-comment on function revisits_before is 'How many pages of a host are due before one of it; counted up to a thousand.';
+comment on function revisits_before is
+    'How many pages of a host are due before one of its pages; counted up to a thousand.';
 
 create or replace function new_pages_before(p page, h host) returns bigint
 language sql stable as $$
@@ -29,7 +30,8 @@ language sql stable as $$
           limit most_counted()) b
 $$;
 comment on function new_pages_before is
-    'How many new pages of a host are worth more than one of it, or as much and older; counted up to a thousand.';
+    'How many new pages of a host come before one of its new pages: worth more, or worth as much and older; counted up '
+    'to a thousand.';
 
 create or replace function hosts_before(t timestamptz, h host, s setting) returns bigint
 language sql stable as $$

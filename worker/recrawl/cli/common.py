@@ -25,7 +25,8 @@ def mistyped() -> Iterator[None]:
 
 
 def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:
-    """HOST:PORT, or a port of this machine alone. An IPv6 address needs brackets: the end of ::1:80 may be a port."""
+    """HOST:PORT, or only PORT, which means 127.0.0.1:PORT. An IPv6 address needs brackets: the end of ::1:80 may be a
+    port."""
     if value is None:
         return None
     found = re.fullmatch(r"(?:\[([^][]+)\]:|([^][:]*):)?([0-9]{1,5})", value)

@@ -116,7 +116,7 @@ def multiple_of(present: float, text: str) -> float:
         budget = float(text.strip().removesuffix("x")) * (present if is_multiple else 1)
     except ValueError:
         budget = -1.0
-    if not 1e-6 <= budget <= 1e12:  # as the setting
+    if not 1e-6 <= budget <= 1e12:  # the limits of the setting budget
         raise ValueError(
             f"--budget must be numbers of fetches a day from 1e-6 to 1e12, or multiples like 2x, got {text.strip()!r}"
         )

@@ -1,4 +1,4 @@
-"""Calls next_pages so often that a page is in hand for each slot that a visit can use."""
+"""Calls next_pages so often that each visit that could run, now or within `ahead` seconds, has a page in hand."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ MOST_AT_ONCE = 1000  # pages of a call
 # hundreds of requests at once and none in between. With 60 hosts and a gap of 0.2 s, Scrapy reaches 85 % of what the
 # gaps allow, compared with 65 % in step.
 FEW = 16  # pages of a call; more only if more visits than that end within a third of ASK_EVERY
-SPREAD = 0.02  # seconds: a random part is added to each notice, so that the slots of two calls do not coincide
+SPREAD = 0.02  # seconds: up to this is added to each InHand.notice, so that the slots of two calls do not coincide
 
 
 class Asker:
@@ -46,7 +46,7 @@ class Asker:
         # The time of the last measurement of the rate, and the number of visits that had ended by then.
         self._measured_at, self._ended = time.monotonic(), 0
         self._rate = 0.0  # visits that end per second
-        self._warned_at = -math.inf  # that the login is full
+        self._warned_at = -math.inf  # when the log last said that this login may lease no more pages
 
     async def ask_until_closed(self) -> None:
         while not self._in_hand.is_closed:

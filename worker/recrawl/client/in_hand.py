@@ -261,9 +261,9 @@ class InHand:
         return request
 
     def robots_came(self, first: Page, failed: Result | None = None) -> None:
-        """The rules of a site are known now, or its robots.txt was not requested. `first` is the first request for the
-        robots.txt. Redirects may have led to another site, but the rules belong to the site of `first`. If the rules
-        cannot be known, `failed` is the result of the page that gave its slot. In both cases the pages behind it become
+        """The request for a robots.txt has ended, or it was not made. `first` is the first request for this robots.txt.
+        Redirects may have led to another site, but the rules belong to the site of `first`. If its rules cannot be
+        known, `failed` is the result of the page that gave its slot. The pages that wait for the rules always become
         ready. If the rules are still unknown, the next page asks for them again."""
         robots = self._robots_requests.pop(site_of(first.url))
         for page in robots.waiting:

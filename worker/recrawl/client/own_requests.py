@@ -27,7 +27,7 @@ log = logging.getLogger("recrawl.client")
 
 Answering = asyncio.Future[Answered]
 
-# How often to ask a host that gives no slot, about once a second.
+# How many times a host that gives no slot is asked, about once a second.
 TRIES = 60
 ROBOTS_TRIES = 600  # for a redirect of a robots.txt: the gap since the request of the robots.txt itself can be minutes
 # An answer of a server can cause these. They must not end the crawl.
@@ -129,7 +129,7 @@ class OwnRequests:
             if target is None and self._in_hand.is_closed:
                 return None
             if target is None:
-                return robots.Answer(0), result  # nothing is known: the page is tried again, later after each failure
+                return robots.Answer(0), result  # as if the target had not answered
             redirects, answer = redirects + 1, target
 
     async def _with_slot(self, url: str, kind: Kind, meta: object = None, tries: int = 1) -> Answering | None:

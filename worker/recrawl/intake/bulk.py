@@ -156,6 +156,6 @@ def _upkeep(url: str) -> Iterator[None]:
         done.set()
         for drain in drains:
             drain.result()
-    # Once more alone. Each tick writes down which classes of values have new pages. Of two ticks at once, one may
-    # overwrite what the other one found, and next_pages would find no such page until the next tick.
+    # Once more alone. A tick notes which classes of new pages exist (a class is a range of values). If two ticks note
+    # this at the same time, one overwrites the other. next_pages finds no page of a lost class until the next tick.
     work()

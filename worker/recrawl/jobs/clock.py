@@ -181,7 +181,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
             batch.kill()
 
     def stop_again() -> None:
-        """A query may have begun right after it was told to stop, or the request to cancel it was lost."""
+        """Cancels again: a query may have begun right after the first cancel, or a request to cancel was lost."""
         for nth in count():
             if has_ended.wait(PATIENT):
                 return

@@ -169,7 +169,7 @@ class BatchRunner:
     def _run(self) -> dict[str, Any]:
         if not self.process or self.process.poll() is not None:
             self.process = subprocess.Popen(
-                # -P: the folder in which `recrawl` was started has no modules for it.
+                # -P: Python must not look for modules in the folder in which `recrawl` was started.
                 [sys.executable, "-P", "-m", "recrawl.jobs.child", self.entry.name],
                 env=os.environ  # not in its command line, which everybody can read
                 | {"DATABASE_URL": self.url, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},

@@ -28,14 +28,15 @@ import platformdirs
 from numba.core import caching
 from numpy.typing import NDArray
 
-# Compiled loops contain such functions. So these functions need no file of their own.
+# For functions that become a part of the compiled loops. They need no file of their own.
 scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
 
 FORGOTTEN_AFTER = 30 * 86400  # seconds without a new file, in the folder of another version
 
 
 def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """numba.njit with these options. A function made inside another one needs a `variant` for each that is made."""
+    """numba.njit with these options. A function that is made inside another one needs another `variant`
+    each time that it is made."""
 
     def compiled_once(function: Callable[..., Any]) -> Any:
         if variant:  # numba identifies functions, kept or new, by their names and types only

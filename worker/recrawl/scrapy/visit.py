@@ -69,7 +69,7 @@ class Visit:
             self.page.report(302, {"Location": url})
 
     def fail(self) -> None:
-        """Reports a failed fetch. The page is tried again, later after each failure."""
+        """Reports a failed fetch. The page is tried again. After each further failure it waits longer."""
         if not self.page.is_settled:
             self.page.report(0)
 
@@ -99,7 +99,7 @@ class CrawlerVisits:
     _of: ClassVar[WeakKeyDictionary[Crawler, "CrawlerVisits"]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
-        self.client: Client  # set when the scheduler has opened it
+        self.client: Client  # set when the scheduler opens
         self.under_way: dict[Request, Visit] = {}  # from the hand-out by the database until the answer
         # The visits that a request waits for if it does not pass through the scheduler.
         self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()

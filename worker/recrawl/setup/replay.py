@@ -10,7 +10,7 @@ them in the transaction of the versions. (lab/replay.py runs a policy on a recor
 
 Why not drop everything: a crawler that is inside of a call when its function disappears gets the error «cache lookup
 failed for function». With three crawlers, 8 of 40 replays caused it in next_pages or report, and nearly every replay
-caused it in hint_change, which waits for a view. With functions replaced in place, none of 40 did.
+caused it in hint_change, which waits while a replay drops a view. With functions replaced in place, none of 40 did.
 """
 
 import json

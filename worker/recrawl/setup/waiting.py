@@ -51,7 +51,8 @@ def _announce(engine: Engine, pid: int, ask_every: float, named: set[int], ended
             for blocker, who in found:
                 if blocker not in named:
                     print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
-            # Between two waits for the same session nothing is in the way. It is not named again after such a pause.
+            # The migration may wait for the same session several times, with pauses in which it does not wait. After
+            # such a pause the session is not named again.
             if found:
                 named.clear()
                 named.update(blocker for blocker, _ in found)

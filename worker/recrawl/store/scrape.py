@@ -26,8 +26,8 @@ def scrape(
     """Reads all in a short transaction that writes nothing, with a reader's rights if this login may take them.
 
     Reads the minutes and runs since one hour before the times given. Without a time: the minutes of the newest hour,
-    the runs of the last hour. It reads one hour further back because the counts of a minute can grow for almost an
-    hour, and because the clock may have been set back. If jobs are running, it reads the runs since
+    the runs of the last hour. It reads one hour further back because the counts of a minute can grow for half an
+    hour, and because the clock may have been set back. If jobs are running, it reads the runs since one hour before
     the first of them began.
     """
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:

@@ -40,7 +40,7 @@ def put_of(item: URLItem, client_sets_dates: bool) -> Put | None:
     due = "infinity" if is_done else own_date
     signature = first(info.metadata, "signature")
     content_hash = signature and signature[:1000]
-    # Known URLs replace their metadata, also by none.
+    # A known URL always replaces the stored metadata, even if it has none.
     return Put(found.url, found.meta or "{}", found.host, True, due, status_of(info.metadata), content_hash)
 
 

@@ -30,7 +30,7 @@ REMEMBERED_SECONDS = 2.0  # many windows cause one read
 LONGEST_READ = timedelta(seconds=10)
 LONGEST_CONNECT = 5  # seconds
 MOST_CONNECTIONS = 32
-LONGEST_TARGET = 8192  # bytes: a URL has up to 2048 characters, each up to 12 bytes when quoted
+LONGEST_TARGET = 8192  # bytes: a URL in ASCII has up to 2048 characters, each up to 3 bytes when quoted
 SLOWEST_REQUEST = 10.0  # seconds
 
 

@@ -841,7 +841,7 @@ def nothing_due(facts: Facts) -> Details | None:
 
 @rule("ok", fix=Fix("allocation", "Divide the budget now, without waiting for the worker", "recrawl run allocate"))
 def no_allocation(facts: Facts) -> Details | None:
-    """Nobody need hurry before the first fetch, or while no page waits."""
+    """An allocation is not needed before the first fetch, or while no page waits."""
     figures = facts.figures
     if figures.allocation or figures.reported_at is None or not (figures.now.due or figures.now.new_waiting):
         return None

@@ -150,8 +150,8 @@ def split_budget(
 def _next_allowed(tried: list[tuple[float, float]]) -> float:
     """How many fetches to allow new pages in the next try. `tried` has pairs: what was allowed, and what was left.
 
-    The goal is to allow exactly what is left. After one try this is what was left. After two tries it is the point at
-    which the straight line through both has as much left as allowed.
+    The goal is to allow exactly what is left. After one try the answer is what was left. After two tries it is the
+    point at which the straight line through both has as much left as allowed.
     """
     allowed, left = tried[-1]
     if len(tried) == 1 or allowed == tried[-2][0]:

@@ -271,9 +271,9 @@ def passes_for(objective: Objective) -> Passes:
 
         Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. The
         shortfall is the difference between the largest possible profit and the profit of these frequencies. The profit
-        is the utility minus the cost, at the higher price. The shortfall is at most the difference of the prices, for
-        each fetch of the budget. At the lower price it could be much more, because demand may jump there far beyond the
-        budget.
+        is the utility minus the cost, at the higher price. The shortfall is at most the difference of the prices times
+        the fetches of the budget. At the lower price it could be much more, because demand may jump there far beyond
+        the budget.
         """
         spent = 0.0
         utility = 0.0

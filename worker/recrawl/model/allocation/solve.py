@@ -27,7 +27,7 @@ from recrawl.model.checks import check, refuse
 class Web:
     """Pages, host by host. Host s has the pages starts[s]:starts[s + 1]. Rates and caps are per day."""
 
-    value: NDArray[np.floating[Any]]  # float32 or float64, as rate
+    value: NDArray[np.floating[Any]]  # float32 or float64; so is rate
     rate: NDArray[np.floating[Any]]
     starts: NDArray[np.int64]
     cap: Floats  # 0 = the host is blocked; infinite = no limit
@@ -76,7 +76,8 @@ class Allocation:
     bound: float  # no allocation within these limits has more utility, by duality
     duality_gap: float  # (bound − utility) / utility, over the hosts whose utility is finite
     residual: float  # the largest share by which the budget is missed or a cap is exceeded
-    spread: float  # the largest share by which a page's marginal utility differs from its host's price, within limits
+    # The largest share by which a page's marginal utility differs from its host's price, floors and ceilings aside.
+    spread: float
     floor_interval: float  # days: the longest time that floors let a page of an open host wait; NaN without floors
 
     @property

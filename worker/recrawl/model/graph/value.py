@@ -30,9 +30,10 @@ def terms(weights: Mapping[str, float], mean_relevance: float, last: Mapping[str
 def first_share(
     parts: Mapping[str, PageColumn], weights: Mapping[str, float], in_links: PageColumn, out_links: Counts
 ) -> float:
-    """The share of its source's value with which a page starts when its first link is found. It is the mean value of
-    pages without links of their own, divided by the mean value of pages with links. So a new page is neither better nor
-    worse off than the pages that wait already. It is one half if one of the two kinds does not exist."""
+    """A page starts with this share of the value of the page on which its first link is found. The share is the mean
+    value of linked pages without links of their own, divided by the mean value of pages with links. So a new page is
+    neither better nor worse off than the pages that wait already. It is one half if one of the two kinds does not
+    exist."""
     is_waiting, is_source = (out_links == 0) & (in_links > 0), out_links > 0
     if not is_waiting.any() or not is_source.any():
         return 0.5

@@ -14,8 +14,8 @@ from recrawl.words import count, percent, percent_of_axis, short
 
 
 def over(report: Report, periods: Sequence[PastPeriod], step: timedelta, longest: timedelta) -> Plot:
-    """A plot that ends at the start of the present step, or at the end of the last period. In UTC, in which every day
-    has 24 hours."""
+    """A plot that ends at the start of the present step, or at the end of the last period if that is later. In UTC, in
+    which every day has 24 hours."""
     at = [period.at.astimezone(UTC) for period in periods]
     now = report.now.astimezone(UTC)
     step_now = sentences.step_begin(now, step)
