@@ -23,7 +23,7 @@
 --     page.due_at                             year 9999 + id µs      never; see never()
 --     page.due_at                             null                   it waits among the new pages
 --     host.new_class                          32                     its revisits go first; see last_class()
---     host.last_start_by                      + 1 µs                 an unused slot stays unused: last_start_by_after()
+--     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
 --     graph_news.page_id                      null                   the whole graph
 --     news_in_graph.page_id                   -1                     the whole graph

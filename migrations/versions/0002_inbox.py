@@ -36,6 +36,7 @@ COMMENTS = {
         "Pages of the host that entered the queue and have not left it. Pages that are gone, moved, excluded or "
         "kept_out do not count.",
     ),
+    "column job.ok": ("True if the result of the run is in force.", "True if the run succeeded."),
     "column host.head_new_rank": (
         "The rank of the page head_new_id.",
         "No new page of the host has a lower rank. Index scans start at head_new_rank and head_new_id. null = there "

@@ -11,10 +11,10 @@ language sql stable parallel safe      -- like extract()
 return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 comment on function fetches_by is 'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
--- A count may be behind the budget by the fetches of one second. So fetches that no crawler asked for are not made up
--- later. A count may be ahead of the budget by the fetches of one hour, or by 100 if that is more. These are subtracted
--- later: if new pages got more than their share while few revisits came, they get less when more revisits come. A count
--- that is much further ahead was made while the clock was wrong.
+-- A count may be behind the budget by the fetches of one second, or by 1 if that is more. So fetches that no crawler
+-- asked for are not made up later. A count may be ahead of the budget by the fetches of one hour, or by 100 if that is
+-- more. These are subtracted later: if new pages got more than their share while few revisits came, they get less when
+-- more revisits come. A count that is much further ahead was made while the clock was wrong.
 create or replace function near_budget(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql stable as $$
 declare

@@ -24,8 +24,8 @@ comment on function combined_value is
     'The value of a page, from its scores and the weights in the settings. The mean over all pages is 1.';
 
 -- The rank of a new page is minus its value, so the queue gets each new value. The value may be pinned while this runs:
--- that is seen when the page is locked. If plain_values is null, the pages keep their plain values, which are without
--- boosts. If boosts is null, they keep their boosts.
+-- that is seen when the page is locked. If plain_values is null, the pages keep their values without boosts. If boosts
+-- is null, the pages keep their boosts.
 create or replace function put_values(page_ids bigint[], plain_values real[], boosts real[]) returns int
 language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id

@@ -47,8 +47,8 @@ comment on column recrawl.host_status.ready_at is
     'unblock_host.';
 comment on column recrawl.host_status.has_new is 'True if some of its pages were never handed out.';
 comment on column recrawl.host_status.failures is
-    'Failed requests since the count began. The count begins anew when fewer than half of the pages handed out since '
-    'then failed, and when the host is blocked because of failures.';
+    'Failed requests since the count began. At a failure the count begins anew if fewer than half of the pages that '
+    'were handed out since its beginning failed. It also begins anew when the host is blocked because of failures.';
 comment on column recrawl.host_status.max_pages is
     'The host takes in no more pages than this; null = the setting max_pages_per_host applies.';
 comment on column recrawl.host_status.prior_changes is

@@ -117,5 +117,5 @@ comment on column recrawl.queue_status.paused is 'True if the crawl is paused.';
 comment on column recrawl.queue_status.as_of is 'The time of this answer.';
 comment on column recrawl.queue_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';
 comment on column recrawl.queue_status.oldest_is_exact is
-    'True if no page is due for longer than oldest_due says. False if there are very many hosts: then only the hosts '
+    'True if no revisit has an earlier due time. False if there are very many hosts: then only the hosts '
     'in the view late_hosts are compared. Also false if more than 20 hosts would have to be checked.';

@@ -53,9 +53,9 @@ begin
         select page_id from page where state = 'live' and page_id > newest and canonical_of(url) ~ pattern);
     insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
     gone := take_out(doomed, 'excluded');
-    -- Pages that did not enter their queues yet do not enter: their first entries are deleted. Otherwise the pages
-    -- could enter twice: by these entries and by the entries of unexclude. A drain locks the hosts of the entries that
-    -- it applies, so lock these hosts too.
+    -- Pages that did not enter their queues yet do not enter: their first entries in the inbox are deleted. Otherwise
+    -- the pages could enter twice: by these entries and by the entries of unexclude. A drain locks the hosts of the
+    -- entries that it applies, so lock these hosts too.
     perform from host h
     where h.host_id in (
         select i.host_id from inbox i

@@ -114,8 +114,8 @@ begin
 end $$;
 comment on function recrawl.set_interval is
 'Pins pages: sets the time between two fetches of each. Then the value of a page has no effect on this time. Returns one
-row for each page, in the same order. code is ok, unknown_page, not_live (recrawl does not fetch the page now. It
-stores the interval, but not for a page that is kept_out) or invalid.
+row for each page, in the same order. code is ok, unknown_page, not_live or invalid. not_live: recrawl does not
+fetch the page now. It stores the interval, except for a page that is kept_out.
 
 * every: the time between two fetches, from 1 second to 10 years. null = recrawl decides again. code is invalid if the
   time is shorter than the setting shortest_interval or than the time between two slots of the host.

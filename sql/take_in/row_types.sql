@@ -135,7 +135,8 @@ comment on type verdict is 'The outcome of a request, and whether its result cou
 comment on type page_comparison is 'How a fetch compares with what is known of its page.';
 comment on type evidence is 'The evidence for the rate of a page after a fetch, and the new frequency.';
 comment on type page_after is
-    'A page after a report: the columns of page that any report may change, apart from meta.';
+    'A page after a report: the columns of page that a report without a successful fetch may change too, apart from '
+    'meta.';
 comment on type fetches_after is 'A page after a report: the columns of page that only a successful fetch changes.';
 comment on type page_move is 'An entry of the inbox that moves a page: the columns of the same names.';
 comment on type host_update is 'The changes that a result means for its host.';

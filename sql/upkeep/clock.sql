@@ -1,8 +1,8 @@
 -- Repairs times that a wrong clock wrote. Either the clock was ahead and was set back, or a backup was restored on a
 -- server whose clock is behind. Then hosts were fetched "in the future" and pages are due too late, and nothing would
 -- happen until that time comes. The sign: the latest tick lies in the future. In that case all leases, pages and hosts
--- are checked once, some of them at each tick. If a correct clock cannot have written a time, it is pulled in, which
--- means moved back to the present:
+-- are checked once, some of them at each tick. A time that a correct clock cannot have written is pulled in: it
+-- moves back, to the present or towards it, as the table says:
 --
 --    column               cannot be correct if                         becomes
 --    host.last_start_by   it is more than longest_ahead() ahead        earlier by the error of the clock

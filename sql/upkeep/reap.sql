@@ -42,9 +42,9 @@ begin
         ) q
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
-    -- Pages that no other transaction has locked, and their new due times: the old ones, or after a back-off if the
-    -- attempt before failed too. A lease without a duration was ended by pull_in_leases(): its times are wrong and do
-    -- not count.
+    -- Pages that no other transaction has locked, and their new due times: held_due if the page was fetched, a time
+    -- after a back-off if the attempt before failed too, and otherwise the old one. A lease without a duration was
+    -- ended by pull_in_leases(): its times are wrong and do not count.
     free as materialized (
         select i.*, p.host_id, p.state, f.was_fetched,
                case when f.was_fetched then i.held_due
@@ -57,7 +57,7 @@ begin
         ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
-        for update of p skip locked    -- before their entries are written: so these keep the order of the changes
+        for update of p skip locked    -- before the entries are written: the entries keep the order of the changes
     ),
     -- Delete each lease if all of its unreported pages are locked here.
     expired as (

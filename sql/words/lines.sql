@@ -10,7 +10,8 @@ comment on function last_class is
     'are high.';
 
 -- Two values of a class differ by less than a factor of two, except in the classes 0 and 31. Values that the job opic
--- computes are 1 on average. From class 0 to class 31 they span nine orders of magnitude: a factor of 2^30.
+-- computes are 1 on average. The classes span nine orders of magnitude, from 2^19 (class 0) down to 2^-11 (class 31): a
+-- factor of 2^30.
 --
 -- A factor of four would need half of the classes and of their horizons (horizon.sql). It would cost a fifth of the
 -- value. Measured with log-normal values and one page a host: the value of the pages that were handed out, divided by
@@ -33,9 +34,9 @@ comment on function last_rank_of is 'The rank of the least valuable page in a cl
 
 -- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts and
 -- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host
--- earns it a credit. While revisits of the host wait, each new page spends credit. When the credit is spent, the new
--- pages come last: last_class(). With discovery = 0.5 a revisit earns a credit of 1.25 new pages. With a credit of 1,
--- new pages got 0.46 of the slots, because pages are taken in bursts.
+-- earns it a credit. While revisits of the host wait, each new page spends 1 of it. When less than 1 is left, the new
+-- pages of the host come last: last_class(). With discovery = 0.5 a revisit earns 1.25. If it earned 1, new pages would
+-- get 0.46 of the slots, because pages are taken in bursts.
 create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;

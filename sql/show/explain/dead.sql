@@ -23,12 +23,13 @@ begin
                    'patterns', kept_by,
                    'excluded_at', (select min(e.excluded_at) from exclusion e where e.pattern = any (kept_by)));
     elsif p.state = 'moved' then
-        select * into target from page q where q.page_id = where_now(p.page_id);
+        -- No row if the page that it moved to was deleted.
+        select * into target from page q where q.page_id = where_now(p.page_id) and q.page_id <> p.page_id;
         return query
         select 'now', 'moved',
-               case when target.page_id = p.page_id then 'Moved permanently to a page that was deleted.'
+               case when target.page_id is null then 'Moved permanently to a page that was deleted.'
                     else format('Moved permanently to page %s: %s', target.page_id, target.url) end,
-               case when target.page_id = p.page_id then format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id)
+               case when target.page_id is null then format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id)
                     else format('SELECT * FROM recrawl.explain_page(%s);', target.page_id) end,
                jsonb_build_object('moved_to', p.moved_to, 'leads_to', target.page_id, 'url', target.url,
                                   'state', target.state);

@@ -28,7 +28,9 @@ MOST_AT_ONCE = 1000  # pages of a call
 # hundreds of requests at once and none in between. With 60 hosts and a gap of 0.2 s, Scrapy reaches 85 % of what the
 # gaps allow, compared with 65 % in step.
 FEW = 16  # pages of a call; more only if more visits than that end within a third of ASK_EVERY
-SPREAD = 0.02  # seconds: up to this is added to each InHand.notice, so that the slots of two calls do not coincide
+# Seconds: a random time up to this is added to the notice of a call (InHand.notice), so that the slots of two calls do
+# not coincide.
+SPREAD = 0.02
 
 
 class Asker:

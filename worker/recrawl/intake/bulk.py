@@ -157,5 +157,6 @@ def _upkeep(url: str) -> Iterator[None]:
         for drain in drains:
             drain.result()
     # Once more alone. A tick notes which classes of new pages exist (a class is a range of values). If two ticks note
-    # this at the same time, one overwrites the other. next_pages finds no page of a lost class until the next tick.
+    # this at the same time, one overwrites what the other noted. next_pages finds no page of a class that was lost in
+    # this way until the next tick.
     work()

@@ -35,8 +35,8 @@ FORGOTTEN_AFTER = 30 * 86400  # seconds without a new file, in the folder of ano
 
 
 def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """numba.njit with these options. A function that is made inside another one needs another `variant`
-    each time that it is made."""
+    """numba.njit with these options. A function that is made inside another one needs a `variant` that
+    names the values that it takes from there, for example the objective."""
 
     def compiled_once(function: Callable[..., Any]) -> Any:
         if variant:  # numba identifies functions, kept or new, by their names and types only

@@ -77,18 +77,22 @@ class Scheduler(BaseScheduler):
                 raise Error("set RECRAWL_DSN, or the environment's DATABASE_URL, to the URL of the crawl's database")
             never_closes = settings["RECRAWL_IDLE"] in (None, "None", "")
             self._patience = None if never_closes else seconds(settings, "RECRAWL_IDLE")
-            self._client = self._visits.client = Client(
-                settings["RECRAWL_DSN"],
-                user_agent=settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"]),
-                concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # 0 means no limit in Scrapy, and 1000 here
-                robots=settings.getbool("ROBOTSTXT_OBEY"),
-                lease=seconds(settings, "RECRAWL_LEASE"),
-                on_outcome=self._count,
-            )
+            user_agent = settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"])
+            try:
+                self._client = self._visits.client = Client(
+                    settings["RECRAWL_DSN"],
+                    user_agent=user_agent,
+                    concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # Scrapy's 0 means no limit, here 1000
+                    robots=settings.getbool("ROBOTSTXT_OBEY"),
+                    lease=seconds(settings, "RECRAWL_LEASE"),
+                    on_outcome=self._count,
+                )
+            except ValueError as error:
+                raise Error(f"USER_AGENT or CONCURRENT_REQUESTS cannot be used: {error}") from None
             await self._client.__aenter__()
             self._is_open = True
             await self._client.claim(f"scrapy: {spider.name}")
-        except (Error, ValueError) as error:
+        except Error as error:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:

@@ -69,7 +69,7 @@ class Visit:
             self.page.report(302, {"Location": url})
 
     def fail(self) -> None:
-        """Reports a failed fetch. The page is tried again. After each further failure it waits longer."""
+        """Reports a failed fetch. The page is tried again. After each further failure the page waits longer."""
         if not self.page.is_settled:
             self.page.report(0)
 

@@ -139,7 +139,8 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             with folder.opened(home / folder.GUARD) as guard:
                 if not folder.locks(guard, fcntl.LOCK_SH):
                     return url
-            # A server without a guard is usually stopping. If it is not, no other process would ever stop it.
+            # The guard was killed. On Linux the server then stops. On other systems it must be told to stop. The next
+            # turn of this loop starts it with a new guard.
             folder.signal_server(home, folder.FAST_SHUTDOWN)
             answer = "its guard was killed"
         except psycopg.OperationalError as error:

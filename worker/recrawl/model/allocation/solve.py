@@ -27,7 +27,7 @@ from recrawl.model.checks import check, refuse
 class Web:
     """Pages, host by host. Host s has the pages starts[s]:starts[s + 1]. Rates and caps are per day."""
 
-    value: NDArray[np.floating[Any]]  # float32 or float64; so is rate
+    value: NDArray[np.floating[Any]]  # float32 or float64, like rate
     rate: NDArray[np.floating[Any]]
     starts: NDArray[np.int64]
     cap: Floats  # 0 = the host is blocked; infinite = no limit
@@ -76,7 +76,8 @@ class Allocation:
     bound: float  # no allocation within these limits has more utility, by duality
     duality_gap: float  # (bound − utility) / utility, over the hosts whose utility is finite
     residual: float  # the largest share by which the budget is missed or a cap is exceeded
-    # The largest share by which a page's marginal utility differs from its host's price, floors and ceilings aside.
+    # The largest share by which the marginal utility of a page differs from the price of its host. Less utility at a
+    # floor and more at a ceiling do not count.
     spread: float
     floor_interval: float  # days: the longest time that floors let a page of an open host wait; NaN without floors
 
