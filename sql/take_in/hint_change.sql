@@ -20,10 +20,7 @@ begin
 
     return move_pages(array(
         select move_of(p, n.due_at, p.due_is, coalesce(p.planned_due, p.due_at), p.frequency)
-        -- Pages that become due now are a microsecond apart, as in fetch_now_at(): the last one at t.
-        from (select id, max(at) as changed_at,
-                     (row_number() over (order by id desc) - 1) * interval '1 microsecond' as apart
-              from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
+        from (select id, max(at) as changed_at from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
               group by id) w
         join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t and not is_never(p.due_at)
                        and (w.changed_at > p.fetched_at) is not false
@@ -39,7 +36,7 @@ begin
                              / ((1 - recall) * r.rate) end as days
         ) a
         cross join lateral (
-            select greatest(t - w.apart, p.due_at - least(a.days, 36500) * interval '24 hours',
+            select greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
                             p.fetched_at + s.shortest_interval) as due_at
         ) n
         where n.due_at < p.due_at

@@ -313,17 +313,6 @@ def test_a_sure_hint_makes_it_due_now_and_not_before(crawl: Crawl, recall: float
     assert [page["url"] for page in crawl.next()] == ["http://a.test/"]
 
 
-def test_many_hints_at_once_make_no_page_due_at_the_time_of_another(crawl: Crawl) -> None:
-    """The queue finds a row by its due time: with one time for all, each look-up would read all of them."""
-    crawl.add(*(f"http://a.test/{n}" for n in range(9)), due=[crawl.now + 10 * DAY] * 9)
-    crawl.tick()
-    ids = [row["page_id"] for row in crawl.rows("select page_id from page")]
-    assert crawl.value("select hint_change_at(%s, %s::bigint[], 1, 0)", crawl.now, ids) == 9
-    assert misplaced(crawl) == []
-    dues = [row["due_at"] - crawl.now for row in crawl.rows("select due_at from queue order by due_at")]
-    assert dues == [timedelta(microseconds=n) for n in range(-8, 1)]
-
-
 def test_a_hint_that_cannot_be_true_moves_nothing(crawl: Crawl) -> None:
     assert hinted(crawl, 0.0, 1.0)["due_at"] == crawl.now + 10 * DAY
 
