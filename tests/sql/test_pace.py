@@ -202,6 +202,6 @@ def test_several_callers_keep_it_together(crawl: Crawl, url: str, callers: int, 
     since = end - 4
     given = sum(pages for at, pages in popped if at > since)
     seconds = max(at for at, _ in popped) - since
-    # At most the budget of these seconds, that of one more second, and one call of each caller. `bench pace` measures
-    # how near they come on an idle machine.
+    # At most the budget of these seconds and of one more second, and one call of each caller. `bench pace` measures how
+    # near they come on an idle machine.
     assert per_second / 2 <= given <= 1.02 * (seconds + 1) * per_second + 20 * callers

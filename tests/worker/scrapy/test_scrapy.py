@@ -353,7 +353,7 @@ def test_two_processes_share_a_crawl_and_one_is_killed(
     second.interrupt()
     second.ends()
     assert all_apart(web)
-    # The killed process may still have a lease. The other process must have none.
+    # The killed process may still have a lease. No lease of the other process may be left.
     of_the_other = "select from recrawl.lease_status where lease_until > now() and handed_out_at > %s"
     assert db.execute(of_the_other, [killed]).fetchall() == []
     assert second.errors == []

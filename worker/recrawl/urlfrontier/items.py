@@ -40,7 +40,7 @@ def put_of(item: URLItem, client_sets_dates: bool) -> Put | None:
     due = "infinity" if is_done else own_date
     signature = first(info.metadata, "signature")
     content_hash = signature and signature[:1000]
-    # A known URL always replaces the stored metadata, even if it has none.
+    # A known URL always replaces the stored metadata. Without metadata it empties them.
     return Put(found.url, found.meta or "{}", found.host, True, due, status_of(info.metadata), content_hash)
 
 
