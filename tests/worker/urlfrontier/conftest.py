@@ -62,11 +62,7 @@ class Served:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         crawls = Crawls(self._url, migrate.upgrade)
         await crawls.open()
-
-        def ready(port: int) -> None:
-            self.port = port
-
-        server = await serve(crawls, "127.0.0.1", 0, self._client_sets_dates, ready)
+        server, self.port = await serve(crawls, "127.0.0.1", 0, self._client_sets_dates)
         self._runs.set()
         await self._stop.wait()
         await crawls.close()

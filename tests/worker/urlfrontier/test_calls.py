@@ -223,10 +223,10 @@ def test_of_several_puts_of_a_url_the_last_counts(frontier: Frontier) -> None:
 @pytest.mark.parametrize(
     ("metadata", "status"),
     [
-        ({}, 200), ({"fetch.statusCode": ["304"]}, 304), ({"fetch.statusCode": ["410"]}, 200),
+        ({}, 200), ({"fetch.statusCode": ["304"]}, 304), ({"fetch.statusCode": ["410"]}, 404),
         ({"fetch.statusCode": ["301"]}, 200), ({"fetch.statusCode": ["503"]}, 503),
         ({"error.cause": ["timeout"]}, 0), ({"fetch.error.count": ["2"], "fetch.statusCode": ["404"]}, 404),
-        ({"fetch.statusCode": ["²00"]}, 200),
+        ({"fetch.statusCode": ["²00"]}, 200), ({"fetch.statusCode": ["404"]}, 404),
     ],
 )  # fmt: skip
 def test_metadata_say_what_became_of_it(

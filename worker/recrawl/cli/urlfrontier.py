@@ -67,10 +67,8 @@ async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     host, port = listen
 
-    def ready(bound: int) -> None:
-        click.echo(f"The URLFrontier server is at {in_url(host)}:{bound}; Ctrl-C stops it.")
-
-    server = await serve(crawls, host, port, client_sets_dates, ready)
+    server, bound = await serve(crawls, host, port, client_sets_dates)
+    click.echo(f"The URLFrontier server is at {in_url(host)}:{bound}; Ctrl-C stops it.")
     await stop.wait()
     await crawls.close_puts()  # their streams would wait for answers
     await server.stop(GRACE)

@@ -14,10 +14,10 @@ from recrawl.client.clock import Clock
 from recrawl.client.database import Database
 from recrawl.urlfrontier.items import Put
 
-AT_ONCE = 5000  # pages that are read, or deleted, by a call: there may be millions
+AT_ONCE = 5000  # pages that one query reads or deletes: a crawl may have millions
 SHORTEST_DELAY = 0.001  # seconds
 AT_LIMIT = "by SetCrawlLimit"  # the reason of a block
-# The pages that the crawl knows, without excluded ones; only those pages of one host if a host is named.
+# The pages of a host, or of all hosts if no host is named. Excluded and kept-out pages are left out.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
     where state not in ('excluded', 'kept_out') and (%(host)s = '' or host = lower(%(host)s))

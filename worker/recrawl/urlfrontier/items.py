@@ -61,16 +61,18 @@ def as_taken_in(url: str) -> str:
 
 
 def status_of(metadata: Metadata) -> int:
-    """The status of the fetch. StormCrawler sends only the metadata that it is configured to keep, so a fetch counts as
-    successful unless its metadata name an error.
+    """The status of the fetch. StormCrawler sends only the metadata that it is configured to keep. So a fetch counts as
+    successful unless its metadata name an error, or its status is one.
 
-    301 and 410 become other statuses: here only the client's own dates end a page.
+    301, 308 and 410 become other statuses: here only the client's own dates end a page.
     """
     code = first(metadata, "fetch.statusCode") or ""
     status = int(code) if code.isascii() and code.isdecimal() and len(code) == 3 else NOT_FETCHED
+    if 400 <= status <= 599:
+        return 404 if status == 410 else status
     if any(first(metadata, key) is not None for key in ("error.cause", "fetch.error.count")):
-        return status if 400 <= status <= 599 and status != 410 else NOT_FETCHED
-    return status if status in (304, 429) or 500 <= status <= 599 else 200
+        return NOT_FETCHED
+    return 304 if status == 304 else 200
 
 
 def first(metadata: Metadata, key: str) -> str | None:

@@ -31,8 +31,6 @@ PAGE = 100  # rows of a list, if the client gives no size
 LEVELS = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 
 Context = Any  # aio.ServicerContext of the call's messages
-# Raised for a key that no host can have, and for other refused arguments.
-NO_HOST = psycopg.errors.InvalidParameterValue
 
 
 class Service:
@@ -58,7 +56,7 @@ class Service:
             share = ceil(queues / (len(crawls) - place))
             try:
                 pages = await crawl.next_pages(share, urls, ask.delay_requestable or HELD, ask.key) if share > 0 else []
-            except NO_HOST:
+            except psycopg.errors.InvalidParameterValue:  # no host can have this key, or another argument is refused
                 if ask.key:
                     return
                 raise
@@ -229,7 +227,7 @@ def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[
 
 
 async def refuse(error: Exception, context: Context) -> None:
-    """If the client can mend the error, answers with one line. Otherwise raises the error."""
+    """Answers an expected error with its status code and one line. Raises every other error."""
     codes: list[tuple[type[Exception] | tuple[type[Exception], ...], grpc.StatusCode]] = [
         (Unreadable, grpc.StatusCode.INVALID_ARGUMENT),
         (UnknownCrawl, grpc.StatusCode.NOT_FOUND),
@@ -243,10 +241,8 @@ async def refuse(error: Exception, context: Context) -> None:
     raise error
 
 
-async def serve(
-    crawls: Crawls, host: str, port: int, client_sets_dates: bool, ready: Callable[[int], None]
-) -> aio.Server:
-    """Starts the server and calls `ready` with its port. Raises OSError if the port is taken."""
+async def serve(crawls: Crawls, host: str, port: int, client_sets_dates: bool) -> tuple[aio.Server, int]:
+    """Starts the server. Returns it and its port. Raises OSError if the port is taken."""
     address = in_url(host)
     server = aio.server(options=[("grpc.so_reuseport", 0)])
     try:
@@ -255,5 +251,4 @@ async def serve(
         raise OSError(f"cannot listen on {address}:{port}: it is taken, or no address of this machine") from None
     server.add_generic_rpc_handlers([handlers(Service(crawls, f"{address}:{bound}", client_sets_dates))])
     await server.start()
-    ready(bound)
-    return server
+    return server, bound
