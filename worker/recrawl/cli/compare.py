@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("recrawl compare"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per policy.")
-@click.option("--png", type=click.Path(dir_okay=False), help="Also draw freshness into this file (needs matplotlib).")
-def compare(as_json: bool, png: str | None) -> None:
+def compare(as_json: bool) -> None:
     """Compare all policies on your own crawl. Changes nothing.
 
     A policy is a way to divide the budget (the fetches per day) between the pages. The age of a page is the time since
@@ -44,11 +43,6 @@ def compare(as_json: bool, png: str | None) -> None:
     else:
         click.echo(f"{things(crawl.pages, 'page')}. The policy {crawl.policy} is in force.\n")
         show.table([_row(one) for one in found], "")
-    if png:
-        with show.drawn("--png"):
-            from recrawl.cli.png import draw_policies
-
-            draw_policies({one.policy: one.outlook.fresh for one in found}, png)
 
 
 def _row(one: "PolicyOutlook") -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The pictures of plan and compare. This module needs matplotlib."""
+"""The picture of `recrawl plan`. This module needs matplotlib."""
 
 from collections.abc import Sequence
 from math import nan
@@ -6,20 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from recrawl.words import percent
-
 if TYPE_CHECKING:
     from recrawl.jobs.plan import Point
-
-
-def draw_policies(fresh: dict[str, float], file: str) -> None:
-    figure = Figure(figsize=(7, 3.5), layout="constrained")
-    axes = figure.add_subplot()
-    drawn = axes.barh(list(fresh), list(fresh.values()), color="C0")
-    axes.bar_label(drawn, [f" {percent(share)}" for share in fresh.values()])
-    axes.set(xlabel="share of the value that is fresh", xlim=(0, 1.1))
-    axes.invert_yaxis()
-    figure.savefig(file, dpi=120)
 
 
 def draw_budgets(points: "Sequence[Point]", present: float, objective: str, file: str) -> None:

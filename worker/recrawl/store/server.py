@@ -1,4 +1,5 @@
-"""Facts about the server of a crawl. A login without pg_read_all_stats sees no transactions of other logins."""
+"""Facts about the server of a crawl. Of the transactions of other logins, a login without pg_read_all_stats sees only
+the prepared ones."""
 
 from datetime import timedelta
 
@@ -56,19 +57,18 @@ def transactions(connection: Connection, row_type: type[RowType], longer_than: t
     )
 
 
-def superusers(connection: Connection, row_type: type[RowType]) -> list[RowType]:
-    """The superusers that ask for pages or report them."""
-    return rows_as(
-        connection,
-        row_type,
+def superusers(connection: Connection) -> list[str]:
+    """The logins of superusers that ask for pages or report them."""
+    found = connection.execute(
         """
         select distinct a.usename::text as login
         from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
         where a.datname = current_database() and a.pid <> pg_backend_pid() and r.rolsuper
           and a.query ~ '\\m(next_pages|report|report_pages)\\s*[(]'
         order by login
-        """,
+        """
     )
+    return [login for (login,) in found]
 
 
 def slots(connection: Connection, row_type: type[RowType]) -> list[RowType]:

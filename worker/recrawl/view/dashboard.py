@@ -1,7 +1,7 @@
 """The live report: an HTTP server that reads as recrawl_reader and changes nothing.
 
-It has no login, so it listens on loopback and answers only to the host names that it was given. A web site whose name
-points to this machine (DNS rebinding) gets no answer.
+It has no login, so by default it listens on loopback. It answers only to its own address, the names of loopback and the
+names of --name. So a web site whose name points to this machine (DNS rebinding) gets no figures.
 """
 
 import socket

@@ -47,11 +47,6 @@ class Transaction:
 
 
 @dataclass(frozen=True)
-class Superuser:
-    login: str
-
-
-@dataclass(frozen=True)
 class Slot:
     name: str
     active: bool
@@ -73,11 +68,11 @@ class Facts:
     figures: Figures
     server: ServerFacts = ServerFacts()
     asked_at: datetime | None = None  # by the clock of this machine
-    is_checkup: bool = False  # everything was read
+    is_checkup: bool = False  # for doctor: the server was read too, and everything else if its version is the same
     is_embedded: bool = False
     checkup: Checkup = Checkup()
     transactions: tuple[Transaction, ...] = ()
-    superusers: tuple[Superuser, ...] = ()
+    superusers: tuple[str, ...] = ()  # logins of crawlers
     slots: tuple[Slot, ...] = ()
     tables: tuple[Table, ...] = ()
 
@@ -93,7 +88,7 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
         facts,
         checkup=store.views.checkup(connection, Checkup),
         transactions=tuple(store.server.transactions(connection, Transaction, OPEN)),
-        superusers=tuple(store.server.superusers(connection, Superuser)),
+        superusers=tuple(store.server.superusers(connection)),
         slots=tuple(store.server.slots(connection, Slot)),
         tables=tuple(store.server.dead_rows(connection, Table)),
     )

@@ -7,11 +7,8 @@ from recrawl import store
 from recrawl.setup import project
 from recrawl.words import lasting
 
-ALWAYS = [
-    "upkeep",
-    "vitals",
-    "retention",
-]  # jobs that run all the time. job_run has a row only if they begin to fail or work again
+# Jobs that run all the time. job_run has a row only if they begin to fail or work again.
+ALWAYS = ["upkeep", "vitals", "retention"]
 SHARES = {"freshness", "poisson_freshness"}  # objectives that are a share of the time
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -217,7 +214,7 @@ class CappedHost:
     host: str
     pages: int
     gap: timedelta
-    wanted: float  # fetches per day that its pages would get if the host had no gap
+    wanted: float | None  # fetches per day that its pages would get if the host had no gap; None = without limit
     frequency: float  # fetches per day that it was given
     half_gap_gain: float | None = None
 
@@ -237,7 +234,7 @@ class Figures:
     now: Now
     database: str = "same"  # compared with this program: same, none, older or newer
     ever: HasEver = field(default_factory=HasEver)
-    reported_at: datetime | None = None  # about; None = never, or forgotten
+    reported_at: datetime | None = None  # the last report, at most an hour off; None = none in the figures kept
     workers: int = 0  # connected, working or not
     minutes: tuple[Minute, ...] = ()  # of the last hour
     hour: Total = field(default_factory=Total)
@@ -269,7 +266,7 @@ class Figures:
 
     @property
     def quiet(self) -> timedelta | None:
-        """The time since the last report; None = never, or forgotten."""
+        """The time since the last report; None = there is none in the figures that are kept."""
         return None if self.reported_at is None else self.now.as_of - self.reported_at
 
     @property

@@ -1,8 +1,8 @@
 """Metrics for Prometheus, served at /metrics.
 
-A scrape reads the database in one short transaction that writes nothing, on a thread and a connection of its own. It
-waits for at most SCRAPE_TIMEOUT seconds. Scrapes at the same time wait for the same read: if the database hangs, one
-thread and one connection hang, and recrawl_up is 0.
+A scrape waits for a read of the database, for at most SCRAPE_TIMEOUT seconds. A read is one short transaction that
+writes nothing. Each read has its own thread, and all reads use one connection. Scrapes at the same time wait for the
+same read: if the database hangs, one thread and one connection hang, and recrawl_up is 0.
 
 Counters begin at 0 when the process starts, and never fall. A read adds the growth of the rows of `vitals` and
 `job_run` since the last read. The first read adds nothing.
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 SCRAPE_TIMEOUT = 1.5  # seconds that a scrape waits for the database
 CLIENT_TIMEOUT = 5  # seconds that a client has to send its request
 CLIENTS = 8  # served in parallel; one is usual
-REMEMBERED = 1_000  # rows; only the rows of the last hour can grow
+REMEMBERED = 1_000  # rows. A minute can grow for half an hour, a run until it ends
 
 Samples = Mapping[str, float | None]  # times in seconds; None = unknown: no sample
 
@@ -88,10 +88,8 @@ GAUGES: dict[str, tuple[str, Behind]] = {
         "the future, block = their host is blocked.",
         {"crawler": "due_crawler", "gap": "due_gap", "block": "due_blocked"},
     ),
-    "recrawl_new_waiting_pages": ("New pages: they were never handed out.", "new_waiting"),
     "recrawl_pages": ("Pages in the crawl.", "pages"),
     "recrawl_hosts": ("Hosts in the crawl.", "hosts"),
-    "recrawl_hosts_ready": ("Ready hosts: a request may start now, and they have a page to fetch.", "hosts_ready"),
     "recrawl_hosts_blocked": ("Hosts that are blocked.", "hosts_blocked"),
     "recrawl_hosts_capped": (
         "Hosts whose gap, not the budget, limits how often their pages are fetched.",
@@ -107,6 +105,8 @@ GAUGES: dict[str, tuple[str, Behind]] = {
     "recrawl_covered_ratio": ("Share of the value of all pages that was fetched at least once (0 to 1).", "covered"),
     "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", "budget_per_second"),
     # live
+    "recrawl_new_waiting_pages": ("New pages: they were never handed out.", "new_waiting"),
+    "recrawl_hosts_ready": ("Ready hosts: a request may start now, and they have a page to fetch.", "hosts_ready"),
     "recrawl_paused": ("1 while the crawl is paused, otherwise 0.", "paused"),
     "recrawl_worker_is_running": (
         "1 if a worker did upkeep within the last five seconds, otherwise 0.",
@@ -330,10 +330,7 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
         yield family(GaugeMetricFamily, f"{name}{{job_name}}", says, known)
 
 
-Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
-
-
-def family(kind: Family, name: str, says: str, samples: Samples) -> Metric:
+def family(kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, says: str, samples: Samples) -> Metric:
     """One metric. A name that ends in {label} has a sample for each value. Otherwise the key of its sample is empty."""
     name, _, label = name.rstrip("}").partition("{")
     made = kind(name, says, labels=[label] if label else [])

@@ -21,7 +21,7 @@ FOOTER = el(
 
 
 def read(connection: store.Connection, *, live: bool = False) -> Report:
-    """Times are in the time zone of this machine."""
+    """The report shows times in the time zone of this machine."""
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
     return Report(figures, verdict(figures), past, figures.now.as_of.astimezone(HERE), live)

@@ -194,7 +194,7 @@ def paused(facts: Facts) -> Details | None:
 def inbox_stuck(facts: Facts) -> Details | None:
     now = facts.figures.now
     if not _at_least(now.inbox_wait, SILENT) or not (now.worker_is_running or _is_crawled(facts.figures)):
-        return None  # nobody does upkeep before the first worker or crawler runs
+        return None  # without a worker and without crawlers nobody does upkeep
     is_open = _at_least(now.longest_transaction, SILENT)
     return Details(
         f"New pages and due times have not reached the queue for {lasting(now.inbox_wait)}.",
@@ -445,7 +445,8 @@ def job_failing(facts: Facts) -> Details | None:
     ),
 )
 def job_late(facts: Facts) -> Details | None:
-    """A worker runs one job at a time. In its first minute it starts none."""
+    """A worker runs one batch job at a time, and starts the first after a minute. So while a worker runs, a job is late
+    only if there are figures of five of the last seven minutes."""
     figures = facts.figures
     as_of = figures.now.as_of
     watched = sum(minute.at >= as_of - JOB_LATE - 2 * MINUTE for minute in figures.minutes) * MINUTE
@@ -822,7 +823,7 @@ def crawler_is_superuser(facts: Facts) -> Details | None:
     if facts.is_embedded:
         return None  # only those who may read its files can connect
     if facts.superusers:
-        return Details(f"Crawlers log in as {facts.superusers[0].login}, a superuser.")
+        return Details(f"Crawlers log in as {facts.superusers[0]}, a superuser.")
     unseen = Details("This login cannot see whether crawlers are superusers.", level="unseen")
     return None if facts.server.sees_all else unseen
 

@@ -31,10 +31,9 @@ def find(connection: store.Connection, asked: str) -> SearchResult:
     now, asked = datetime.now(HERE), as_stored(asked)
     if not asked or "\0" in asked:
         return SearchResult("", now)
-    if asked.isdecimal() or "://" in asked:
-        return SearchResult(asked, now, explanation=store.calls.explain_page(connection, asked))
-    if "/" in asked:
-        return SearchResult(asked, now, explanation=store.calls.explain_page(connection, f"https://{asked}"))
+    if asked.isdecimal() or "/" in asked:
+        whole = asked if asked.isdecimal() or "://" in asked else f"https://{asked}"
+        return SearchResult(asked, now, explanation=store.calls.explain_page(connection, whole))
     detail = store.calls.explain_page(connection, asked)[0]["detail"]
     return SearchResult(
         asked, now, host=store.views.host(connection, detail.get("host", "")), name=detail.get("name", "")
@@ -98,7 +97,7 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
         ("gap between two requests", f"{lasting(host['gap'])}{asks_for}"),
         ("next request may start", clock(next_slot_at, now) if next_slot_at and next_slot_at > now else "now"),
         ("blocked", blocked),
-        ("late", late or "not among the hosts with the most late pages"),
+        ("late", late or "not among the 200 hosts that are most late"),
         ("fetches a day", count(host["frequency"])),
         ("limited by its gap", {True: "yes", False: "no: the budget decides", None: "–"}[host["capped"]]),
         ("handed out so far", count(host["handed_out"])),

@@ -150,13 +150,24 @@ def test_the_view_knows_which_objectives_are_shares() -> None:
     assert {name for name, objective in OBJECTIVES.items() if objective.is_share} == SHARES
 
 
-@pytest.mark.parametrize(("objective", "promised"), [("poisson_freshness", "74.0 %"), ("delay", "0.74")])
-def test_what_was_promised_is_told_as_a_share_where_it_is_one(objective: str, promised: str) -> None:
+@pytest.mark.parametrize(
+    ("objective", "utility", "promised"),
+    [("poisson_freshness", 0.74, "74.0 %"), ("delay", 0.74, "0.74"), ("delay", None, "without limit")],
+)
+def test_what_was_promised_is_told_as_a_share_where_it_is_one(
+    objective: str, utility: float | None, promised: str
+) -> None:
     assert FIGURES.allocation
-    allocation = replace(FIGURES.allocation, objective=objective, utility=0.74)
+    allocation = replace(FIGURES.allocation, objective=objective, utility=utility)
     html = overview.html(replace(report(), figures=replace(FIGURES, allocation=allocation)))
     (told,) = re.findall(r"<dt>expected</dt><dd>([^<]*)</dd>", html)
     assert told.replace("\N{NO-BREAK SPACE}", " ") == promised
+
+
+def test_a_host_whose_pages_would_take_any_number_of_fetches_is_told_so() -> None:
+    first = replace(FIGURES.capped_hosts[0], wanted=None)
+    html = overview.html(replace(report(), figures=replace(FIGURES, capped_hosts=(first,))))
+    assert re.search(r'data-name="fetches a day wanted">unlimited<', html)
 
 
 # -- colours --

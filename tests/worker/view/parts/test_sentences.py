@@ -150,21 +150,20 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     assert plain(sentences.capped_hosts(held, 1, 5)).startswith("1 of 5 hosts is limited by the gap")
     assert "most costly" in sentences.capped_hosts(held, None, None)
 
-    assert sentences.late_hosts([]).startswith("None")
     late = [
         LateHost("a.test", 3, MINUTE, "gap"),
         LateHost("b.test", 3, MINUTE, "gap"),
         LateHost("c.test", 1, MINUTE, "block"),
     ]
-    assert (
-        sentences.late_hosts(late)
-        == "The 3 hosts with the most late pages wait: 2 for the gap, 1 for the end of a block."
-    )
+    assert sentences.late_hosts(late) == "The 3 hosts that are most late wait: 2 for the gap, 1 for the end of a block."
     assert sentences.late_hosts(late[:1]) == "One host, which waits for the gap."
 
     assert sentences.blocked_hosts([], 0, 9).startswith("None")
     assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
-    assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has late pages."
+    assert (
+        plain(sentences.blocked_hosts([], 2, 8))
+        == "2 hosts, 25.0 % of all. None of them is among the 200 hosts that are most late."
+    )
     blocked = [LateHost("a.test", 3, None, "block", blocked_until=NOW + HOUR)]
     assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"
 

@@ -29,7 +29,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Plot:
-    """Series over the same times, each value for the `step` from its time on. Times may be missing: that is a gap.
+    """The time axis of a chart. A series has a value for each time in `at`, and the value holds for `step` from that
+    time on. If a time is missing, the chart has a gap there.
 
     `at` is in UTC. Labels are in `zone`.
     """

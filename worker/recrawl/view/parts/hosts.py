@@ -1,6 +1,7 @@
 """Tables of hosts: hosts that are limited by their gap, hosts with late pages, blocked hosts."""
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,7 +34,8 @@ def capped_hosts(report: Report) -> Html:
     sentence = sentences.capped_hosts(hosts, minute.hosts_capped, minute.hosts)
     rows = [
         (
-            host.host, count(host.pages), lasting(host.gap), count(host.wanted), count(host.frequency),
+            host.host, count(host.pages), lasting(host.gap),
+            count(inf if host.wanted is None else host.wanted), count(host.frequency),
             gain(host.half_gap_gain, report.figures.allocates_share),
             copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {interval(host.gap / 2)});"),
         )
@@ -60,7 +62,7 @@ def late_hosts(report: Report) -> Html:
     more = f"The first ten of {len(hosts)}." if len(hosts) > 10 else ""
     return el(
         "details",
-        el("summary", "The hosts with the most late pages"),
+        el("summary", "The hosts that are most late"),
         el("p", in_markup(sentences.late_hosts(hosts)), " ", more, class_="note"),
         host_table(report, "late-hosts", columns, rows),
         class_="card",

@@ -1,13 +1,12 @@
 """Changes since yesterday, events, and the last runs of the jobs."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import captioned
 from recrawl.view.parts.html import Html, el, row, table
 from recrawl.view.parts.page import Report, part, terms
-from recrawl.words import clock, count, lasting, percent, things
+from recrawl.words import clock, count, lasting, things, utility
 
 
 def news(report: Report) -> Html:
@@ -65,13 +64,13 @@ def allocation(report: Report) -> Html | None:
     last = report.figures.allocation
     if last is None:
         return None
-    per_value: Callable[[float | None], str] = percent if report.figures.allocates_share else count
+    is_share = report.figures.allocates_share
     rows = [
         ("came into force", f"{clock(last.started_at, report.now)}, {lasting(report.now - last.started_at)} ago"),
         ("objective", last.objective),
-        ("expected", per_value(last.utility)),
-        ("limit with gaps", per_value(last.limit_with_gaps)),
-        ("limit without gaps", per_value(last.limit_without_gaps)),
+        ("expected", utility(last.utility, is_share)),
+        ("limit with gaps", utility(last.limit_with_gaps, is_share)),
+        ("limit without gaps", utility(last.limit_without_gaps, is_share)),
         ("fetches a day", count(last.budget)),
         ("for revisits", f"{count(last.for_revisits)}, for {things(last.pages, 'page')}"),
         ("for new pages", count(last.for_new)),

@@ -21,7 +21,7 @@ SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report. Times are in the time zone of `now`. If it is live, hosts are links to their search."""
+    """The content of a report. It shows times in the time zone of `now`. If it is live, hosts link to their search."""
 
     figures: Figures
     verdict: Diagnosis

@@ -179,8 +179,6 @@ def capped_hosts(hosts: Sequence[CappedHost], capped: float | None, all_hosts: f
 
 
 def late_hosts(hosts: Sequence[LateHost]) -> str:
-    if not hosts:
-        return "None. No host has late pages."
     causes = {"crawler": "a crawler", "gap": "the gap", "block": "the end of a block"}
     reasons = [
         f"{sum(host.waits_for == cause for host in hosts)} for {words}"
@@ -188,7 +186,7 @@ def late_hosts(hosts: Sequence[LateHost]) -> str:
         if any(host.waits_for == cause for host in hosts)
     ]
     return (
-        f"The {len(hosts)} hosts with the most late pages wait: {', '.join(reasons)}."
+        f"The {len(hosts)} hosts that are most late wait: {', '.join(reasons)}."
         if len(hosts) > 1
         else f"One host, which waits {reasons[0][2:]}."
     )
@@ -203,7 +201,8 @@ def blocked_hosts(hosts: Sequence[LateHost], blocked: float | None, all_hosts: f
         return "The host with the most late pages is first."
     blocked = max(blocked, len(hosts))  # the count may be five minutes old
     share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
-    rest = "None of them has late pages." if not hosts else "The host with the most late pages is first."
+    none = "None of them is among the 200 hosts that are most late."
+    rest = "The host with the most late pages is first." if hosts else none
     return f"**{things(blocked, 'host')}**{share}. {rest}"
 
 
