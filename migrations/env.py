@@ -21,8 +21,8 @@ SCHEMA = "create schema if not exists recrawl_internal"
 LOCK_PATIENCE = 0.5  # seconds
 PATIENCE = f"set local lock_timeout = '{LOCK_PATIENCE} s'"
 LONGEST_PAUSE = 5.0  # seconds between two attempts
-# A line if there is a reason not to migrate. Nobody else may own a schema of recrawl, or a thing in it. Its owner can
-# put functions into it, which then run with the rights of every caller of recrawl.
+# A line if there is a reason not to migrate. One reason: a schema of recrawl, or a thing in it, does not belong to the
+# role that migrates. Its owner could change functions, which run with the rights of every caller of recrawl.
 REFUSALS = """
     select 'recrawl needs PostgreSQL 15 or newer, this server is ' || current_setting('server_version')
     where current_setting('server_version_num')::int < 150000

@@ -1,6 +1,7 @@
-"""The inbox loses two columns, comments change. Locks: inbox, host, lease, page, pulse, budget_step, vital, vital_hour.
+"""Drops columns. Locks: inbox, host, lease, page, pulse, fetch_log, job, pulling_in, budget_step, vital, vital_hour.
 
-An entry of the inbox says where its page was. Where the page belongs stands only in its row of page.
+The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
+page. Comments change.
 """
 
 from alembic import op
@@ -102,6 +103,32 @@ COMMENTS = {
         "One letter for each result, except for declined pages: c = changed, u = unchanged, n = nothing showed "
         "whether it changed, f = first fetch, m = missing, e = error, t = throttled, d = denied, s = stale, r = "
         "repeated, x = refused. A capital letter means that the last attempt of the page had failed.",
+    ),
+    "column fetch_log.days": (
+        "The number of days since the fetch before.",
+        "The days that the fetch counts for: the days since the fetch that it is compared with, or others if a hint "
+        "brought it forward.",
+    ),
+    "column vital.missing": (
+        "Fetches of pages that do not exist: 404, 410 and other 4xx, or moved permanently.",
+        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently.",
+    ),
+    "column vital.failed": (
+        "Failed fetches: 5xx, or no answer.",
+        "Failed fetches: no answer, 408, 425, or 5xx except 503.",
+    ),
+    "table vital_hour": (
+        "One row per hour, computed from the rows of vital: sums of counts, and means of states.",
+        "One row per hour, computed from the rows of vital: sums of counts, means of states, and the longest "
+        "ready_wait and inbox_wait.",
+    ),
+    "column vital_hour.missing": (
+        "Fetches of pages that do not exist: 404, 410 and other 4xx, or moved permanently.",
+        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently.",
+    ),
+    "column vital_hour.failed": (
+        "Failed fetches: 5xx, or no answer.",
+        "Failed fetches: no answer, 408, 425, or 5xx except 503.",
     ),
     "column vital.empty_calls": (
         "Calls of next_pages that returned no page.",

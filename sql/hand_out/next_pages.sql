@@ -124,7 +124,7 @@ begin
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_reap;
-        perform clock_was_ahead(t) where not may_reap;    -- as a tick does: stores t; after a crash skips ids
+        perform clock_was_ahead(t) where not may_reap;    -- like a tick: stores latest_tick, skips ids after a crash
     end if;
 
     -- 3

@@ -91,7 +91,8 @@ begin
         order by i.page_id
         for update of p
     ),
-    -- The queue gets them back with their old due times. Pages that are no longer live leave it.
+    -- An inbox entry moves each page in the queue, from held_due to the due time before the lease. Pages that are no
+    -- longer live leave the queue.
     moved as (
         insert into inbox (host_id, page_id, old_due) select host_id, page_id, held_due from item
     ),

@@ -11,8 +11,8 @@ returns table (
 language sql stable
 begin atomic
     with
-    -- The hosts, locked by the caller, and the number of pages that each should give. The numbers of a queue add up to
-    -- the pages that are wanted from it.
+    -- The hosts, locked by the caller, and how many pages each should give (quota). The quotas of the hosts for
+    -- revisits add up to due_pages, the quotas of the hosts for new pages add up to new_pages.
     visit as (
         select l.*, l.pages / l.hosts + (l.place % l.hosts < l.pages % l.hosts)::int as quota
         from (select h.tid, h.place,

@@ -150,9 +150,10 @@ comment on view host_to_allocate is
 -- rates writes the same rows, and the two jobs may lock them in different orders, which would be a deadlock. So each
 -- job locks the table, and one waits for the other. Readers do not wait.
 --
--- NaN = the same as on all hosts (host 0). Rows that do not change are not written. ON CONFLICT would lock every row,
--- and a lock is a write. The frequency of a host is shown, and helps to decide on an early run: small changes do not
--- matter, so it is written only if it changed by more than a thousandth.
+-- NaN is stored as null. In the row of a host, null means that the term of host 0 holds (for ties: only if the price of
+-- host 0 holds too). In the row of host 0 it means that there is no such term. Rows that do not change are not written.
+-- ON CONFLICT would lock every row, and a lock is a write. The frequency of a host is shown, and helps to decide on an
+-- early run: small changes do not matter, so it is written only if it changed by more than a thousandth.
 create or replace function put_prices(
     token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], ties float8[],
     min_frequencies float8[], capped boolean[], frequencies float8[], pins_kept float8[]

@@ -1,8 +1,9 @@
 -- Finds the jobs that are due; workers ask once a second. A job is due by the settings rates_every, opic_every and
 -- allocate_every. It is due soon after a failed run, and earlier if an early run is worth it.
 
--- The first run of rates finds almost no evidence. All pages of a crawl begin with its priors, so six hours until the
--- next run would be too long. So at first each pause is the time since the first run, and at least 10 minutes.
+-- The first run of rates finds almost no evidence, and all pages of a crawl begin with the priors that it stores. So
+-- six hours until the next run (the default) would be too long. Therefore each pause is at first the time since the
+-- first run, and at least 10 minutes.
 --
 -- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
 -- find the last run of a job.

@@ -6,8 +6,8 @@ return s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_wei
 comment on function sum_of_weights is
     'The sum of the weights of a page''s scores. If it is 0, values stay as they are.';
 
--- A weighted mean. The mean of each part over all pages is 1. The result is null if a score with a weight is null, or
--- if all weights are 0.
+-- A weighted mean. The mean of each part over all pages is 1. The result is null if all weights are 0, or if authority,
+-- hub or importance has a weight and is null. An unknown relevance counts as unknown_relevance().
 create or replace function combined_value(
     s setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real

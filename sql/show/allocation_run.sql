@@ -12,11 +12,12 @@ comment on view recrawl.allocation_run is
 select copy_comments('recrawl.allocation_run');
 comment on column recrawl.allocation_run.for_revisits is 'Fetches per day given to pages that were fetched before.';
 comment on column recrawl.allocation_run.unused is
-    'Fetches per day of the budget that no page can use, because of the gaps of hosts and the setting '
-    'shortest_interval.';
+    'Fetches per day of the budget that no page uses. The reasons: the gaps of hosts, the setting shortest_interval, '
+    'pinned intervals, or the policy best_first.';
 comment on column recrawl.allocation_run.price is
     'The smallest gain for which a page gets one more fetch per day. It counts for hosts that are not capped. null = '
-    'infinite: the budget leaves nothing for pages that change.';
+    'infinite: the policy has no price (best_first, uniform, and epsilon_greedy at first), or the budget leaves '
+    'nothing for pages that change.';
 comment on column recrawl.allocation_run.utility is
     'The expected value of the objective, as a mean of all pages: pages with a higher value count more. If the '
     'objective is freshness, it is the share of the value that is fresh, 0 to 1. null stands for minus infinity: '
@@ -24,9 +25,9 @@ comment on column recrawl.allocation_run.utility is
 comment on column recrawl.allocation_run.limit_with_gaps is
     'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl.allocation_run.settings_cost is
-    'How much utility the settings exploration, longest_interval and shortest_interval cost: limit_with_gaps minus '
-    'utility.';
+    'How much utility the policy, the pinned intervals, and the settings exploration, longest_interval and '
+    'shortest_interval cost: limit_with_gaps minus utility.';
 comment on column recrawl.allocation_run.longest_days is
-    'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
-    'minimum.';
+    'Each page without a pinned interval, on a host that is not blocked, is fetched at least once in this number of '
+    'days; null = there is no minimum.';
 comment on column recrawl.allocation_run.seconds is 'Time from reading the pages until the prices were in force.';

@@ -60,8 +60,9 @@ comment on column recrawl.page_status.frequency is
     'Fetches per day. null = the page takes no part in allocation: it was never fetched and has no pinned rate, '
     'it fails too often, or its state is done, declined, gone, moved, excluded or kept_out.';
 comment on column recrawl.page_status.due_at is
-    'The time when the page is due. For a leased page: the time when it was due. null = it waits among the new pages. '
-    'The year 9999 = it is not fetched until you call fetch_now, or add_pages with due.';
+    'The time when the page is due. For a leased page: the time when it was due. null = it waits among the new pages, '
+    'is leased for the first time, or is gone or moved. The year 9999 = it is not fetched until you call fetch_now, or '
+    'add_pages with due.';
 comment on column recrawl.page_status.state is
     'new: not fetched yet. live: fetched. denied: robots.txt forbids it; tried again after 7 days. failing: it '
     'failed max_attempts times; tried rarely. done: a crawler or add_pages gave it the due time infinity. '

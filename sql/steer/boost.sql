@@ -90,8 +90,7 @@ begin
     end if;
     lock table boost in share update exclusive mode nowait;    -- not an advisory lock: any login could hold that
     select * into this from boost b
-    where b.in_force_at is null order by b.since limit 1
-    for update skip locked;
+    where b.in_force_at is null order by b.since limit 1;
     if this.pattern is null then
         return 0;
     end if;

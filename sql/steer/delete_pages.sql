@@ -42,12 +42,8 @@ begin
         select * from unnest(held.host_ids, held.page_ids, held.held_dues);
     end loop;
     perform take_out(page_ids, 'kept_out');
-    with
-    -- The rows of the pages.
-    deleted as (
-        delete from page p where p.page_id = any (page_ids) returning 1
-    )
-    select count(*) into gone from deleted;
+    delete from page p where p.page_id = any (page_ids);
+    get diagnostics gone = row_count;
     perform note_now('pages', format('%s pages', gone), 'deleted') where gone > 0;
     return gone;
 end $$;

@@ -1,8 +1,8 @@
 -- keep_out: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
--- The pages leave the queue through the inbox. If a page is leased, or is not at its due_at in the queue, next_pages
--- deletes its row when its turn comes. Pages that are kept_out also leave the graph, with their links and scores;
--- excluded pages keep both, because they may come back.
+-- The pages leave the queue through the inbox: a leased page when it is reported or released, or when its lease ends.
+-- If a row of the queue is still left, next_pages deletes it when its turn comes. Pages that are kept_out also leave
+-- the graph, with their links and scores; excluded pages keep both, because they may come back.
 create or replace function take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
@@ -48,9 +48,7 @@ declare
 begin
     perform check_isolation('keep_out');
     gone := take_out(page_ids, 'kept_out');
-    if gone > 0 then
-        perform note_now('pages', format('%s pages', gone), 'kept_out');
-    end if;
+    perform note_now('pages', format('%s pages', gone), 'kept_out') where gone > 0;
     return gone;
 end $$;
 comment on function recrawl.keep_out is

@@ -60,7 +60,7 @@ comment on function parsed_urls is
 --   2. Look the keys up.
 --   3. Make the unknown pages.
 --   4. Schedule known pages again, if they have no next due time (done, declined) and a due time is given. Known pages
---      keep their values. This comes after step 3, because keys of new pages are locked before pages.
+--      keep their values. Step 4 comes after step 3, because keys of new pages are locked before pages.
 --
 -- A link to a page that has moved leads to the page at the end of its redirects. The value of a link is a guess. A
 -- value that a caller of add_pages gives is pinned.

@@ -22,8 +22,8 @@ return case
     else 'failed'
 end;
 comment on function outcome_of is
-    'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (the host wants '
-    'fewer requests), failed (5xx or no answer) or denied (by robots.txt).';
+    'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (429 or 503: the '
+    'host wants fewer requests), failed (408, 425, any other 5xx, or no answer) or denied (by robots.txt).';
 
 create or replace function letter_of(
     code text, outcome text, is_first boolean, is_retry boolean, has_changed boolean, has_taught boolean
@@ -233,9 +233,8 @@ comment on function host_update_of is
 --
 --   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
---   3. When the page is due next. A result moves the due time if it is on the lease that holds the page, or if it has
---      no lease, and a due time or declined. A due time without a lease, for a page that a lease holds, lasts only
---      until that lease ends.
+--   3. When the page is due next. A result on the lease that holds the page moves the due time. A result without
+--      lease_id moves it if it gives due or declined. If a lease holds the page, that lasts only until the lease ends.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 create or replace function judge(
     t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules

@@ -23,7 +23,7 @@ begin
                 one := jsonb_populate_record(
                     null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)));
             end;
-            checked := array_append(checked, one);         -- appends in place; || would copy the whole array
+            checked := array_append(checked, one);         -- in place, without a copy of the array
         end loop;
     end;
     return query select * from record_results(t, checked);

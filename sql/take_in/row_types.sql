@@ -128,7 +128,8 @@ comment on type reported_link is
 comment on type found_links is 'Links and redirect of a reported page, as ids of pages.';
 comment on type result_extras is 'The keys of an element of report that most elements do not have.';
 comment on type result is
-    'A reported result after the check. Each column is a key of an element of report. problem says why it is invalid.';
+    'A reported result after the check. ord: its number in the report. problem: why it is invalid. The other columns, '
+    'and the columns of extras, are keys of an element of report.';
 comment on type lease_place is 'The place of one page in its lease: its slot and its due times.';
 comment on type judging_rules is 'The rules that the judgement of a result depends on, next to its page and its host.';
 comment on type verdict is 'The outcome of a request, and whether its result counts.';

@@ -1,7 +1,7 @@
 -- Applies entries of the inbox to the queues of pages: new pages enter, due times change, dead pages leave. It locks
 -- the hosts of the entries. The number of entries at a time is limited. Hosts that next_pages has locked are passed
--- over: their entries wait for the next drain. A large inbox is drained for a sixteenth of the hosts at a time, so that
--- next_pages finds the other hosts free, popular hosts too.
+-- over: their entries wait for the next drain. A large inbox is drained for a sixteenth of the hosts at a time. So
+-- next_pages finds the other hosts free, also hosts that have entries all the time.
 
 -- An entry says where its page was. Where the page belongs now is read from its row in page:
 --

@@ -109,8 +109,8 @@ begin
     select a.last_value as calls, s.last_value as short, h.last_value as handed_out into this
     from ask_count a, short_ask_count s, handed_out_count h;
     select * into before from setting where budget_is_measured for update skip locked;
-    -- A pause of less than twelve hours, such as a night, becomes part of one long step. A longer pause is no daily
-    -- habit: its steps do not count in in_a_day.
+    -- A pause of less than twelve hours, such as a night, becomes part of one long step. Of a longer pause, each twelve
+    -- hours become a step that does not count in in_a_day. The rest of the pause counts like a night.
     if not found or this.calls = last.calls and last.at > t - interval '12 hours' then
         return;
     end if;

@@ -44,7 +44,8 @@ begin
     ),
     -- Pages that no other transaction has locked, and their new due times: held_due if the page was fetched, a time
     -- after a back-off if the attempt before failed too, and otherwise the old one. A lease without a duration was
-    -- ended by pull_in_leases(): its times are wrong and do not count.
+    -- ended by pull_in_leases(): its times are wrong and do not count. A page is locked before its inbox entry is
+    -- written, so the entries of a page stay in the order of its changes.
     free as materialized (
         select i.*, p.host_id, p.state, f.was_fetched,
                case when f.was_fetched then i.held_due
@@ -57,7 +58,7 @@ begin
         ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
-        for update of p skip locked    -- before the entries are written: the entries keep the order of the changes
+        for update of p skip locked
     ),
     -- Delete each lease if all of its unreported pages are locked here.
     expired as (

@@ -87,14 +87,11 @@ begin
         inbox_wait = inbox_wait(),
         (fresh, fresh_error, covered) = (
             select p.fresh, p.fresh_error, p.covered from sample_pages(t, 200) p),
-        (hosts_capped, expected, limit_with_gaps, limit_without_gaps) = (
-            select a.capped_hosts, a.utility, a.limit_with_gaps, a.limit_without_gaps
-            from (select capped_hosts,
-                         case when is_share then utility end as utility,
-                         case when is_share then limit_with_gaps end as limit_with_gaps,
-                         case when is_share then limit_without_gaps end as limit_without_gaps
-                  from (select *, objective in ('freshness', 'poisson_freshness') as is_share
-                        from allocation order by token desc limit 1) last) a),
+        hosts_capped = (select a.capped_hosts from allocation a order by a.token desc limit 1),
+        (expected, limit_with_gaps, limit_without_gaps) = (
+            select a.utility, a.limit_with_gaps, a.limit_without_gaps
+            from (select * from allocation order by token desc limit 1) a
+            where a.objective in ('freshness', 'poisson_freshness')),
         budget = (select s.budget from setting s)
     where v.at = minute;
 end $$;

@@ -11,8 +11,8 @@ end;
 comment on function unpacked is 'The ids of the pages in a packed row of links, ascending.';
 
 -- A transaction that writes news calls this in its INSERT. So it holds a lock on the table graph_news until it commits,
--- even if it writes nothing because the table is full. A worker that empties the full table waits for these
--- locks. So the worker, which reads the graph afterwards, sees the changes that were not written down as news.
+-- even if it writes nothing because the table is full. A worker can empty the full table only while nobody holds such
+-- a lock. So the worker, which reads the graph afterwards, sees the changes that were not written down as news.
 create or replace function is_news_full() returns boolean
 language sql volatile
 return pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024;

@@ -24,8 +24,8 @@ return case when rank is not null then
                ln(greatest(-rank::float8, least_amount())) / ln(2::float8))))::smallint
        end;
 comment on function value_class is
-    'The class of a new page, from its rank. Class 0: values from 2^19 up. Each next class: half the value. Class 31: '
-    'values below 2^-11.';
+    'The class of a new page, from its rank (minus its value). Class 0: values from 2^19 up. Each next class: half the '
+    'value. Class 31: values below 2^-11.';
 
 create or replace function last_rank_of(class int) returns real
 language sql immutable parallel safe
@@ -43,7 +43,6 @@ return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
 comment on function new_pages_a_revisit is
     'How many new pages a host with due revisits may give for each of them: 1.25 * discovery / (1 - discovery).';
 
--- The credit of a host: new pages spend it, revisits earn it.
 create or replace function credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real

@@ -20,7 +20,8 @@ language sql immutable parallel safe
 return v - (v * v / 2 - 1 + (1 + v) * exp(-least(v, 700)) - share) / (v * (1 - exp(-least(v, 700))));
 comment on function age_step is 'A Newton step from v towards the solution of v²/2 − (1 − (1 + v) e^−v) = share.';
 
--- Before the first allocation there is no price. Then the function returns no row.
+-- Without a price the function returns no row. There is no price before the first allocation. If the budget is more
+-- than all pages can take, a host that took no part in the last allocation has none either.
 create or replace function frequency_in_force(
     own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)

@@ -16,10 +16,10 @@ return case when not (amount = 0 or amount between least_amount() and most_amoun
 comment on function problem_with_amount is 'The error message for a value or a rate; null = it is valid.';
 
 -- Every URL that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of
--- 200 complicated alternatives 8 milliseconds. The time of a match may double with each character of the URL, and
--- PostgreSQL cannot end a match after a time. So the pattern is tried on the beginnings of URLs, the shortest first,
--- each a tenth longer than the last. Of three tries the fastest counts, because other processes may have disturbed the
--- others.
+-- 200 complicated alternatives 8 milliseconds. The time of a match may double with each character of the URL, and a
+-- function cannot set a time limit for a single match. So the pattern is tried on the beginnings of URLs, the shortest
+-- first, each a tenth longer than the last. Of three tries the fastest counts, because other processes may have
+-- disturbed the others.
 create or replace function check_pattern(verb text, pattern text) returns void
 language plpgsql volatile as $$
 -- plans: lookups

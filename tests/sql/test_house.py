@@ -299,7 +299,7 @@ def test_sql_and_python_agree_on_what_objectives_are_like(sources: dict[str, str
     assert named("frequency_in_force", r"weight <= price and objective in \((.*?)\)") == {
         objective.name for objective in OBJECTIVES.values() if objective.share_at(2.0, 1.0) == 0
     }
-    assert named("take_samples", r"objective in \((.*?)\) as is_share") == {
+    assert named("take_samples", r"where a.objective in \((.*?)\)") == {
         objective.name for objective in OBJECTIVES.values() if objective.is_share
     }
 

@@ -1,4 +1,5 @@
-"""The command `recrawl`, also `python -m recrawl`. A crawler's machine may have no more than recrawl.client needs."""
+"""The command `recrawl`, also `python -m recrawl`. It says what to install if a package is missing: a machine may have
+only what recrawl.client needs."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""Numbers and times in words: every screen, message and log line writes them with these functions. The functions
-read nothing but the time zone of this machine.
+"""Numbers and times in words, for screens, messages and log lines. The functions read nothing but the time zone of
+this machine.
 
 sql/words/spoken.sql writes the same for explain_page, and a test compares the two. An unknown figure is a dash. One
 space stands between a number and its unit.
@@ -88,7 +88,8 @@ def points(difference: float) -> str:
 
 
 def utility(figure: float | None, is_share: bool) -> str:
-    """The utility of an allocation per unit of value. None = minus infinity, which some objectives allow."""
+    """The utility of an allocation per unit of value. None = minus infinity, which some objectives allow: a loss
+    without limit."""
     return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 

@@ -67,8 +67,8 @@ language sql stable as $$
 $$;
 comment on function turn_comes is 'About when a host will have handed out that number of pages.';
 
--- place_at may have been computed when the gap was longer: next_pages still waits for it. While the host is blocked or
--- busy, place_at is ignored, because explain_holds() gives that reason.
+-- place_at: ready_at or new_ready_at of the host. It may have been computed when the gap was longer: next_pages still
+-- waits for it. While the host is blocked or busy, place_at is ignored, because explain_holds() gives that reason.
 create or replace function free_from(t timestamptz, h host, s setting, place_at timestamptz) returns timestamptz
 language sql stable as $$
     select readable(greatest(timestamptz 'epoch', next_slot(h, s),

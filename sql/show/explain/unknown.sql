@@ -22,7 +22,7 @@ begin
 end $$;
 comment on function explain_host is 'Explains the name of a host.';
 
--- Pages of a host for max_pages, as intern_unknown() counts them.
+-- Pages of a host for max_pages, as insert_pages() counts them.
 create or replace function room_on_host(name text, s setting, out pages bigint, out max_pages int)
 language plpgsql stable as $$
 -- plans: lookups

@@ -81,8 +81,8 @@ begin
         when f.frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
         when f.frequency < 1e-9 and a.policy <> 'best_first'
              and a.for_revisits - coalesce(a.pinned, 0) <= 1e-9 * a.budget then 'nothing_left'
-        when common.objective = 'proportional' or common.price = 'Infinity' and a.policy in ('uniform', 'best_first')
-            then 'policy'
+        when common.objective = 'proportional'
+             or common.price = 'Infinity' and a.policy in ('uniform', 'best_first', 'epsilon_greedy') then 'policy'
         when f.frequency <= 0 then 'never'
         when f.frequency <= least_often * (1 + 1e-9)
              and least_often <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
@@ -190,7 +190,7 @@ begin
              format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
                     short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2))) end),
         ('as_it_changes',
-         format('%s, as often as it changes by set_rate: it is in no allocation yet.', visited),
+         format('%s, as often as it changes by its pinned rate: it is in no allocation yet.', visited),
          'recrawl run allocate'),
         ('unallocated',
          format('%s, by the setting frequency: it is in no allocation yet.', visited),
@@ -259,7 +259,7 @@ language sql stable as $$
                               'seen_changes', p.seen_changes, 'seen_days', p.seen_days)
     from (values
         ('rate_pinned',
-         format('It changes %s: this rate was set with set_rate.', often_in_words(p.pinned_rate)),
+         format('It changes %s: this rate was set with set_rate or add_pages.', often_in_words(p.pinned_rate)),
          format('SELECT recrawl.set_rate(%s, NULL);', p.page_id),
          p.pinned_rate is not null),
         ('rate_learned',
@@ -292,7 +292,7 @@ language sql stable as $$
                               'relevance', coalesce(p.pinned_relevance, p.relevance), 'depth', p.depth)
     from (values
         ('value_pinned',
-         format('Its value is %s (the average is 1): it was set with set_value.', amount(p.value)),
+         format('Its value is %s (the average is 1): it was set with set_value or add_pages.', amount(p.value)),
          format('SELECT recrawl.set_value(%s, NULL);', p.page_id),
          p.pinned_value is not null),
         ('value_scored',

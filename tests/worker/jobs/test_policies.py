@@ -14,6 +14,7 @@ from recrawl.lab.policies.registry import SIMULATED
 from recrawl.model.policies.registry import POLICIES
 from worker.cli.test_cli import output
 from worker.jobs.test_jobs import crawl, fill, frequencies, last_run
+from worker.jobs.test_pins import often
 
 __all__ = ["crawl"]
 
@@ -106,6 +107,7 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
     first = follow(filled, url, "epsilon_greedy")
     fast = first[:100]
     assert fast == pytest.approx(fast[0], rel=1e-4), "all equally often in the first phase"
+    assert often(filled, 1)["code"] == "policy"
     follow(filled, url, "epsilon_greedy")
     filled.connection.execute("update allocation set started_at = started_at - interval '30 days' "
                              "where token = (select min(token) from allocation)")  # fmt: skip

@@ -25,8 +25,8 @@ EPILOG = example(
 
 @contextmanager
 def database(*, makes: bool = False, with_roles: bool | None = None) -> Iterator[str]:
-    """The URL of the database: DATABASE_URL as it is, otherwise the embedded one, migrated. That is created only if
-    `makes`."""
+    """The URL of the database. DATABASE_URL is returned unchanged, and nothing is migrated. Without it, the embedded
+    database is migrated. It is created only if `makes`."""
     with lasting_database(makes=makes, with_roles=with_roles) as (url, _):
         yield url
 

@@ -1,4 +1,4 @@
-"""Commands that run a job or compute what it would find: run, plan, audit."""
+"""Commands that run a job (run), compute the results of other budgets (plan) and check the learned rates (audit)."""
 
 import signal
 
@@ -24,7 +24,7 @@ BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
 def run_command(job: str) -> None:
     from recrawl.cli.progress import steps
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run is ended
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run is stored as stopped
     with same_version() as url, steps() as tell:
         message = JOBS[job].load()(url).run(tell)
     click.echo(message)

@@ -100,7 +100,8 @@ class Asker:
                 return 0
             if not notice:
                 raise
-            # `ahead` and this notice are together more than the setting max_ahead, so half the notice is tried.
+            # The usual reason: `ahead` and this notice are together more than the setting max_ahead. So half the notice
+            # is tried. An error with another reason comes again without a notice, and is raised then.
             self._longest_notice = notice / 2 if notice > 0.01 else 0.0
             return None
         if rows:

@@ -114,7 +114,7 @@ class Client:
                 log.warning(
                     "the database did not accept all results: %s pages can be fetched again when their leases end", left
                 )
-            if urls := self._sender.urls_left:
+            if urls := len(self._sender.urls):
                 log.warning("the database did not accept %s URLs of Client.add: add them again", urls)
         if self._runner.failure and kind is None:
             raise self._runner.failure
@@ -164,7 +164,7 @@ class Client:
         requested.
 
         A visit that needs time before its request, for example to open a browser tab, calls this right before the
-        request, for every page. The client then yields later pages earlier, by the time that visits need.
+        request, for every page. The client then yields the next pages earlier, by the time that visits need.
         """
         return await self._runner.begins(page)
 
@@ -180,8 +180,8 @@ class Client:
 
     def extra_request(self, url: str, meta: object = None) -> "asyncio.Future[None]":
         """Asks for a slot for a request that is no page. The request is yielded like a page. It is dropped if
-        robots.txt forbids it, if its host cannot exist or gives no slot, or after stop(). It is kept only in memory.
-        The future is done when the request was reported or dropped."""
+        robots.txt forbids it or cannot be fetched, if its host cannot exist or gives no slot, or after stop(). It is
+        kept only in memory. The future is done when the request was reported or dropped."""
         return self._own_requests.extra_request(url, meta)
 
     @property

@@ -1,8 +1,9 @@
 """The SQL functions that a client calls, over one connection. If the connection breaks, it is made again.
 
-Each function may be called twice. A second report is a duplicate, and a second release finds nothing. If the answer of
-next_pages is lost, its lease ends and the pages come back; if the answer of take_slot is lost, the slot passes. So a
-call whose connection broke is made again, and it does not matter whether the first call arrived.
+A call whose connection broke is made again, although the first call may have arrived. A second report is a duplicate,
+and a second release finds nothing. If the answer of next_pages is lost, its lease ends and the pages come back; if the
+answer of take_slot is lost, the slot passes. A second hint_change makes its pages due still earlier. A second
+extend_lease adds its time again.
 """
 
 import asyncio
@@ -186,7 +187,8 @@ class Database:
         return await cursor.fetchall()
 
     async def call(self, query: LiteralString, arguments: Arguments = (), most_cut: int = MOST_CUT) -> list[Any]:
-        """The rows of a query. It is made again until it succeeds, over a new connection if the old one broke.
+        """The rows of a query. If the database is away, or another session is in the way, it is made again, over a new
+        connection if the old one broke. Other errors are raised.
 
         It fails with TooLong if it was cut short `most_cut` times, and with GaveUp after the time `give_up_at`. But if
         another session is in its way, it is made again for PATIENCE at least.
@@ -331,11 +333,10 @@ class Database:
         (row,) = await self.call("select recrawl.claim(%s) as owner", [name])
         return str(row.owner)
 
-    async def hint_change(self, page_ids: list[int], changed_at: list[datetime]) -> int:
-        (row,) = await self.call(
-            "select recrawl.hint_change(%s::bigint[], changed_at => %s::timestamptz[]) as moved", [page_ids, changed_at]
+    async def hint_change(self, page_ids: list[int], changed_at: list[datetime]) -> None:
+        await self.call(
+            "select recrawl.hint_change(%s::bigint[], changed_at => %s::timestamptz[])", [page_ids, changed_at]
         )
-        return int(row.moved)
 
 
 async def in_halves(

@@ -9,7 +9,7 @@
                   robots.txt was already │ │ robots.txt      │
                   requested              ▼ │ came            │
                                      BEHIND_ROBOTS           │ reported, declined, released,
-                                                             │ or too late for its slot
+                                                             │ blocked, or too late for its slot
      in line (WAITING, READY, BEHIND_ROBOTS):                ▼        sent
      missed, unready, blocked, released, denied ──────────▶ UNSENT ─────────────▶ OVER
 
@@ -19,9 +19,9 @@
 It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
 once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page.
 
-The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: RUNNING goes to OVER.
-The first page of a site that needs its robots.txt gives its slot to this request. Such a page is RUNNING, and ends when
-the robots.txt came.
+The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: they go to OVER
+instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request. Such a page is
+RUNNING, and ends when the robots.txt came.
 """
 
 import heapq
@@ -360,8 +360,8 @@ class InHand:
     # ---- pages are given back, or lost
 
     def give_back(self, outcome: str, hosts: Collection[str] = (), pages: Collection[tuple[int, int]] = ()) -> None:
-        """Pages of these hosts, or with these leases and page_ids: their slots must not be used. If a visit
-        still prepares the request of a blocked page, its begins() will return False."""
+        """Gives back the pages in line of these hosts, or with these leases and page_ids. If a visit still prepares the
+        request of a blocked page, its begins() will return False."""
 
         def stops(page: Page) -> bool:
             return page.host in hosts or (page.lease_id, page.page_id) in pages

@@ -109,7 +109,7 @@ class OwnRequests:
             self._runner.catch_up()
 
     async def _fetch_robots(self, answer: Answering) -> tuple[robots.Answer, Result] | None:
-        """The answer after all redirects, and the last result. None: there was no request."""
+        """The answer after all redirects, and the last result. None: there was no request, or the client ends."""
         redirects = 0
         while True:
             request, result, body = await answer
@@ -126,10 +126,8 @@ class OwnRequests:
                 target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)
             except NoHost:
                 return robots.Answer(404), result
-            if target is None and self._in_hand.is_closed:
-                return None
-            if target is None:
-                return robots.Answer(0), result  # as if the target had not answered
+            if target is None:  # as if it had not answered
+                return None if self._in_hand.is_closed else (robots.Answer(0), result)
             redirects, answer = redirects + 1, target
 
     async def _with_slot(self, url: str, kind: Kind, meta: object = None, tries: int = 1) -> Answering | None:

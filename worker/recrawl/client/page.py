@@ -17,8 +17,8 @@ End = Callable[["Page", Result | None, bytes | str | None, bool], bool]
 class Page:
     """Request `url` with `request_headers` once, without following redirects. Then report the answer, or release.
 
-    Some are requests of the client, and no pages of the crawl. Request and report them in the same way. Their kind is
-    `robots` for a robots.txt, and `extra` for a request that you asked for with `Client.extra_request`.
+    Some pages in hand are requests of the client, and no pages of the crawl. Request and report them in the same way.
+    Their kind is `robots` for a robots.txt, and `extra` for a request that you asked for with `Client.extra_request`.
     """
 
     __slots__ = (
@@ -75,8 +75,7 @@ class Page:
 
     def decline(self) -> bool:
         """Says that you will never request this page. It is not handed out again until somebody calls fetch_now, or
-        adds it again with a due time. You may
-        call this from any thread."""
+        adds it again with a due time. You may call this from any thread."""
         if is_request(self):
             return self.report(0)
         return self._end(self, {"declined": True}, None, False)

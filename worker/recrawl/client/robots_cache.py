@@ -42,7 +42,7 @@ class RobotsCache:
         rules = await self.rules_of(text)
         self._forget(site_of(url))
         self._rules[site_of(url)] = rules, time.monotonic() + good_for
-        self._size += len(text or "")
+        self._size += rules.size
         self._absent.pop(site_of(url), None)
         if len(self._rules) > MOST_SITES:
             self._forget(next(iter(self._rules)))

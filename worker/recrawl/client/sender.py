@@ -12,9 +12,7 @@ from recrawl.client.runner import Runner
 SEND_EVERY = 0.2  # seconds; earlier if the runner has SEND_AT results
 MOST_AT_ONCE = 500  # results of a call
 MOST_URLS = 1000  # of a call
-MOST_UNSENT = (
-    20_000  # results, their links, pages to give back, and URLs: above this number the client asks for no pages
-)
+MOST_UNSENT = 20_000  # results, their links, pages to give back, and URLs: with more the client asks for no pages
 
 
 class Sender:
@@ -22,15 +20,11 @@ class Sender:
         self._database = database
         self._runner = runner
         self._in_hand = runner.in_hand
-        self._urls: deque[tuple[str, object]] = deque()  # each with its meta
+        self.urls: deque[tuple[str, object]] = deque()  # each with its meta
         self._turn = asyncio.Lock()
 
     def __len__(self) -> int:
-        return len(self._urls) + self._in_hand.unsent
-
-    @property
-    def urls_left(self) -> int:
-        return len(self._urls)
+        return len(self.urls) + self._in_hand.unsent
 
     @property
     def is_behind(self) -> bool:
@@ -38,7 +32,7 @@ class Sender:
         return len(self) + sum(len(result.get("links", ())) for _, result in self._in_hand.results) > MOST_UNSENT
 
     def add(self, url: str, meta: object) -> None:
-        self._urls.append((storable_url(url), meta))
+        self.urls.append((storable_url(url), meta))
 
     async def send_for_ever(self) -> None:
         while True:
@@ -63,8 +57,8 @@ class Sender:
                 self._in_hand.released(lease_id, slot_used, len(page_ids))
 
     async def _send_urls(self) -> None:
-        for _ in range(0, len(self._urls), MOST_URLS):
-            batch = list(islice(self._urls, MOST_URLS))
+        for _ in range(0, len(self.urls), MOST_URLS):
+            batch = list(islice(self.urls, MOST_URLS))
             for row in await self._database.add_pages(batch):
                 self._in_hand.counts[f"{row.code}_urls"] += 1
-                self._urls.popleft()
+                self.urls.popleft()

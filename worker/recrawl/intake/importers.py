@@ -30,7 +30,7 @@ _CSV_COLUMNS = ("url", "value", "rate", "due")
 
 
 def _finite(number: str) -> float:
-    """The number. Refuses NaN, Infinity and 1e999: Python's JSON reads them, but Postgres does not store them."""
+    """The number. Refuses NaN, Infinity and 1e999: Python would make floats of them that JSON cannot hold."""
     if not math.isfinite(value := float(number)):
         raise ValueError(f"no finite number: {number[:40]}")
     return value

@@ -27,6 +27,7 @@ LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
 # out. If the next run is in an hour, this run plans 600 · (1/24)/.25 = 100 fetches less until then. If the next run is
 # in a day, it plans 300 fetches less: 600 would give that day an equally large difference in the other direction.
 CORRECTION_DAYS, MOST_CORRECTED = 0.25, 0.5
+MOST_LISTED = 200  # capped hosts
 
 
 class Allocate(Job):
@@ -88,7 +89,7 @@ class Allocate(Job):
 def _fit(
     run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: store.reads.FetchesOfLastDay
 ) -> None:
-    """Moves due times that follow from old prices, so that the fetches until the next run stay within the budget."""
+    """Moves due times that follow from old prices, so that the fetches until the next run match the budget."""
     ahead = _ahead(last_day)
     part_now = min(MOST_CORRECTED, ahead / min(max(last_day.days, ahead), CORRECTION_DAYS))
     to_make_up = (last_day.budgeted - last_day.handed_out) * part_now
@@ -111,8 +112,8 @@ def _fit(
 def _overtake(
     run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: store.reads.FetchesOfLastDay
 ) -> int:
-    """On hosts with more due pages than slots, puts the pages that gain most first, until the next run. Returns
-    the number of pages that changed places."""
+    """On hosts with more due pages than slots until the next run, lets the pages whose fetch gains most go first.
+    Returns the number of pages that changed places."""
     slots = split.cap * (crawl.settings.allocate_every or _ahead(last_day))
     host = crawl.host
     may = (crawl.due_in < 0) & ~np.isnan(crawl.planned_interval) & np.isnan(crawl.pinned)
@@ -152,9 +153,7 @@ def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
     }
 
 
-def _put_capped_hosts(
-    run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, unpinned: Unpinned, most: int = 200
-) -> None:
+def _put_capped_hosts(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, unpinned: Unpinned) -> None:
     """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap. The bound is
     close if a host takes a small part of all fetches."""
     capped = np.flatnonzero(split.allocation.capped & crawl.is_priced_by_the_objective(split.allocation))
@@ -163,7 +162,7 @@ def _put_capped_hosts(
     more = crawl.slots_with_half_the_gap - crawl.slots.per_day
     wider = crawl.unpinned_cap(split.cap + more[crawl.slots.is_planned], split)[capped]
     gain = what_if.gain_of_wider_caps(web, allocation, wider, crawl.objective, crawl.limits) / crawl.total_value
-    best = np.argsort(-gain, kind="stable")[:most]
+    best = np.argsort(-gain, kind="stable")[:MOST_LISTED]
     best = best[(gain[best] > 0) & np.isfinite(gain[best])]
     frequency = web.on_hosts(allocation.frequency) + unpinned.pins.taken[capped]
     run.put(

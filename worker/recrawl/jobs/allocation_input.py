@@ -251,5 +251,6 @@ def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def finite(figure: float) -> float | None:
-    """None for an infinite figure: without fetches for pages that change, some objectives lose without limit."""
+    """None for a figure that is infinite or NaN. Example: without fetches for pages that change, some objectives lose
+    without limit."""
     return figure if math.isfinite(figure) else None

@@ -32,7 +32,7 @@ class Point:
 
 @dataclass(frozen=True)
 class HostAtGap:
-    """A host whose gap costs utility, and how much of it half the gap would bring."""
+    """A host whose gap costs utility, and the gain if its gap were half as long."""
 
     host: str
     slot_every: float  # seconds: its gap plus the window in which a request may start

@@ -134,8 +134,8 @@ class BatchRunner:
             │                      │   └────────────── called ──────────────┘
             │                      ▼
             └──── the process ends: after an answer without "keeps_running",
-                  because it died (no answer), because it was killed after LONGEST_RUN,
-                  or because the worker stops
+                  because it died (no answer), because the worker stops, or because it was killed:
+                  it ran too long, gave no sign of life, or its answer was no JSON
 
     A failure is logged and stored, except if the worker stops. store/runs.py has the life of the run in the process.
     """

@@ -188,8 +188,8 @@ def _leave(home: Path, users: IO[bytes]) -> None:
 
 
 def _used_by_others(users: IO[bytes]) -> bool:
-    # The caller has given up its shared lock. To turn it into an exclusive lock, flock would first drop it, and the
-    # guard could take the lock in between.
+    # The caller has given up its shared lock, so the guard may have the lock already. To convert the shared lock would
+    # not prevent this: flock drops a lock before it makes it exclusive.
     try:
         if folder.locks(users, fcntl.LOCK_EX):
             return False

@@ -4,9 +4,9 @@ The directory holds PostgreSQL's own directory (`cluster`), its log and four loc
 (flock) when its last holder dies. So the locks are right even after SIGKILL, a reboot or a reused pid:
 
     turn     one process at a time enters or leaves
-    users    shared by all processes that use the server; the guard gets it alone when no process uses the server
+    users    shared by all processes that use the server; the guard (guard.py) gets it alone when none of them is left
     alive    held by the guard and inherited by every process of the server; if it is free, all of them have ended
-    guard    held by the guard alone
+    guard    held by the guard alone; if it is free while the server runs, the guard was killed
 
 If root starts the server, the server runs as the account `nobody`, because PostgreSQL refuses to run as root.
 """

@@ -1,5 +1,4 @@
-"""The SQL of the jobs and of the commands. It computes and decides nothing. The packages setup, client and urlfrontier
-have SQL of their own.
+"""The SQL of the jobs and of the commands. The packages setup, client, urlfrontier and lab have SQL of their own.
 
 `reads` and `columns` read for the jobs. `runs` writes the results of a job, and `schedule` says which job is due.
 `views` and `server` read for people, and `scrape` for Prometheus. `calls` calls the functions of recrawl.

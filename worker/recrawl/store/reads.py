@@ -90,7 +90,7 @@ def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class FetchesOfLastDay:
-    """The fetches since the first allocation of the last 24 hours, and the days since then."""
+    """The fetches since the first allocation of the last 24.5 hours, and the days since then."""
 
     days: float
     budgeted: float

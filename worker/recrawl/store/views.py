@@ -12,11 +12,10 @@ from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from recrawl.store.connection import Connection, RowType, rows, rows_as, value
 
-# The columns of ten minutes that are counts: they are added up. The other columns are states: their mean is taken.
+# The counts in the view vitals: vitals_by_ten_minutes() adds them up. It takes the mean of the other columns.
 SUMMED_COLUMNS = {
-    *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
-    *("skipped", "pages_added"),
-}
+    "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "skipped", "pages_added",
+}  # fmt: skip
 
 
 def crawl_status(connection: Connection, row_type: type[RowType]) -> RowType:

@@ -16,7 +16,7 @@ The same words have the same units in all files:
     utility               the goal that the objective names; for freshness: value · share of time that the copy is fresh
     marginal utility      utility that one more fetch per day of a page would bring
     price                 utility per fetch per day; a page is fetched until its marginal utility is the price
-    weight W              the price from which on a page gets no fetch; for freshness value/rate
+    weight W              in frequency = rate·G(price/W). For freshness W = value/rate: no fetch at this price or above
     u                     changes per fetch: rate/frequency
     share                 fetches per change: 1/u
 """

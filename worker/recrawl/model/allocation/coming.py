@@ -40,9 +40,10 @@ def to_move(
 ) -> NDArray[np.intp]:
     """The pages whose due time should move to 1 / frequency after their last fetch. Times are in days.
 
-    `due_in` is counted from now, `planned_interval` from the last fetch (NaN if the due time may not be moved).
-    `wanted` is the number of fetches wanted within `ahead`. Three kinds of pages do not move: late pages, which wait
-    for a slot of their host or for a crawler; pages of capped hosts, because there the time between two requests
+    `due_in` is counted from now (NaN if there is no due time, or if the host is blocked for all of `ahead`),
+    `planned_interval` from the last fetch (NaN if the due time may not be moved). `wanted` is the number of fetches
+    wanted within `ahead`. Pages with NaN do not move. Three other kinds of pages do not move either: late pages, which
+    wait for a slot of their host or for a crawler; pages of capped hosts, because there the time between two requests
     decides; and pages whose new interval is at most 2 · ahead.
     """
     # The fetches within `ahead` if no due time moves: one for each page that becomes due, and the repeated fetches of

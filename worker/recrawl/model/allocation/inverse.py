@@ -152,7 +152,7 @@ def share_for_freshness(price, weight):  # type: ignore[no-untyped-def]
     least = _LAST_BIT if near_1 else 0.0
     x = x if x > least else least  # not max: it would keep the NaN of 0/0, and the index would be outside the table
     bits: Any = np.float64(x).view(np.int64)
-    # A quarter of a tiny x doubles 1/u (see _TINY).
+    # For a tiny x, 1/u at x is twice 1/u at 4x. `quarters` is how often x is multiplied by 4 (see _TINY).
     quarters = max(0, (_TINY_EXPONENT + 1 - (bits >> 52)) >> 1)
     found = _look_up(_FRESHNESS, _ROW_1 if near_1 else _ROW_0, bits + (quarters << 53))
     return found * np.int64((1023 + quarters) << 52).view(np.float64) if price < weight else 0.0

@@ -35,7 +35,7 @@ class Pins:
 
     page: NDArray[np.intp]
     host: NDArray[np.intp]  # of each pinned page
-    asked: Floats  # fetches per day of each pinned page, as pinned
+    asked: Floats  # fetches per day of each pinned page, as pinned, but at most the ceiling
     asked_on_host: Floats  # their sum on each host
     unpinned: NDArray[np.intp]
     unpinned_starts: NDArray[np.int64]  # host h has unpinned[unpinned_starts[h]:unpinned_starts[h + 1]]

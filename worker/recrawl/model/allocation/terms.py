@@ -21,7 +21,7 @@ class HostTerms:
 
     host_id: NDArray[np.int64]
     price: Floats  # utility per fetch a day; AS_COMMON = the common price. In the row COMMON: NaN = no common price
-    ties: Floats  # fetches per change of pages that earn exactly the price; NaN = no such page, or as in the common row
+    ties: Floats  # fetches per change of pages that earn exactly the price of this row; NaN = no such page, or no price
     floor: Floats  # fetches per day of each page; AS_COMMON = the common floor
     capped: NDArray[np.bool_]
     frequency: Floats  # fetches per day of all pages of the host; NaN for COMMON

@@ -1,8 +1,9 @@
 """The belief about a page before its first visits: one Gamma prior of the change rate for each host, learned from the
 host's pages.
 
-This is empirical Bayes for the gamma filter. The evidence of a page says how far the filter has moved it from its
-prior: `changes` = a − a0 and `days` = b − b0. So these two numbers are all that is stored of a page.
+This is empirical Bayes. The belief about a page is a Gamma distribution with the parameters a and b: the prior a0 and
+b0 plus the evidence of the page, `changes` = a − a0 and `days` = b − b0. Fetches change only the evidence (learnt() in
+sql/words/rate.sql), so these two numbers are all that is stored of a page.
 
 An alternative was to store totals of each page: changed visits, days seen changed and days seen unchanged. Both were
 compared on twenty simulated hosts, without a prior of all hosts. The mean rates are about equally good. If visits tell

@@ -50,8 +50,8 @@ CHUNK = 1 << 19
 
 # A rate is the length of a step divided by the length of the step before. If the rate stays the same, the rest of the
 # way is less than the last step / (1 - rate). This is the estimate of the error.
-# Fast errors may hide a slow one: after two steps that each fell to a twentieth, the steps may stay the same. So no
-# lower rate is used in the estimate. This costs three or four sweeps on a plain graph.
+# Fast errors may hide a slow one: after two steps that each fell to a twentieth, the steps may stay the same. So the
+# estimate uses a rate of at least LEAST_RATE. This costs three or four sweeps on a plain graph.
 LEAST_RATE = 0.99
 MOST_RATE = 0.999  # no higher rate is used in the estimate: it may be rounding
 SLOW_RATE = 0.7  # steps with a higher rate are worth an extrapolation
@@ -78,7 +78,7 @@ class Cash:
 @dataclass(frozen=True)
 class Sweeps:
     count: int
-    residual: float  # a bound on how far the last sweep moved the scores, in L1; infinite after a single sweep
+    residual: float  # a bound on how far the last sweep moved the scores, in L1; infinite after one sweep of run()
     error: float  # an estimate of how far off the scores are, in L1
     converged: bool  # whether the error is as small as wanted
 
@@ -264,7 +264,7 @@ class _Side:
         self.virtual_before = self.virtual
         if self._reaches_pages > 0:
             # The virtual page gives an even part e to each page, and gets back the part that the pages do not pass on:
-            # pages · e = virtual + returned + pages · e − passed_on · e.
+            # pages · e = virtual + returned + pages · e − _reaches_pages · e.
             even_part = (self.virtual + returned) / self._reaches_pages
         else:
             even_part = 0.0
