@@ -238,7 +238,7 @@ def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
 def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.job in access exclusive mode")
-        eventually(lambda: fetched.value(f"{LOCK_WAITS} and query like '%%end_dead_runs%%'"))
+        eventually(lambda: fetched.value(f"{LOCK_WAITS} and query ~ 'end_dead_runs|due_jobs'"))
         process.send_signal(signal.SIGTERM)
         if held_for < 10:
             time.sleep(held_for)
