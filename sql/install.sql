@@ -38,7 +38,7 @@
 --     class     new pages whose values differ by less than a factor of two (words/lines.sql)
 --     credit    how many new pages a host may give before its next revisit
 --     drain     to apply entries of the inbox to the queues
---     head      a due time or a rank of a host: no page in its queue, or among its new pages, comes before it
+--     head      where a scan of the pages of a host begins: a due time, or a rank for new pages. No page is before it
 --     horizon   a time before which an index holds only dead entries, so that scans begin there
 --     intern    to find the page of a URL, or to make it
 --     news      pages whose links or states changed since the job opic read the graph

@@ -106,8 +106,8 @@ COMMENTS = {
     ),
     "column fetch_log.days": (
         "The number of days since the fetch before.",
-        "The days that the fetch counts for: the days since the fetch that it is compared with, or others if a hint "
-        "brought it forward.",
+        "The days that the fetch counts for: the days since the fetch that it is compared with, or another number if a "
+        "hint brought the fetch forward.",
     ),
     "column vital.missing": (
         "Fetches of pages that do not exist: 404, 410 and other 4xx, or moved permanently.",

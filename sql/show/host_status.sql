@@ -37,7 +37,7 @@ comment on column recrawl.host_status.capped is
 comment on column recrawl.host_status.frequency is
     'Fetches per day that the last allocation gave to all pages of the host together, accurate to 0.1 %.';
 comment on column recrawl.host_status.min_frequency is
-    'Fetches per day that each page of the host without a pinned interval gets at least.';
+    'Fetches per day that a page of the host gets at least, if its interval is not pinned.';
 comment on column recrawl.host_status.pins_kept is
     'The share of the fetches for pinned intervals that the pages of the host get. It is below 1 if the slots of the '
     'host or the budget are not enough.';

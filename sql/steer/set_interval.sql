@@ -24,7 +24,7 @@ declare
     s       setting;
     answers recrawl.steered_page[];
     steered bigint[];                  -- pages that get the interval
-    waiting bigint[];                  -- pages among them without a due time, or that are never due
+    waiting bigint[];                  -- pages among them that have no due time or are never due
 begin
     if in_seconds(every) not between interval '1 second' and interval '87660 hours' then
         perform refuse(format('set_interval: every must lie between 1 second and 10 years, got %s', every));

@@ -234,7 +234,8 @@ comment on function host_update_of is
 --   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
 --   3. When the page is due next. A result on the lease that holds the page moves the due time. A result without
---      lease_id moves it if it gives due or declined. If a lease holds the page, that lasts only until the lease ends.
+--      lease_id moves it if it gives due or declined. If a lease holds the page, the new due time lasts only until that
+--      lease ends.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 create or replace function judge(
     t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules

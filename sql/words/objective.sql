@@ -21,7 +21,7 @@ return v - (v * v / 2 - 1 + (1 + v) * exp(-least(v, 700)) - share) / (v * (1 - e
 comment on function age_step is 'A Newton step from v towards the solution of v²/2 − (1 − (1 + v) e^−v) = share.';
 
 -- Without a price the function returns no row. There is no price before the first allocation. If the budget is more
--- than all pages can take, a host that took no part in the last allocation has none either.
+-- than all pages can take, there is also no price for a host that took no part in the last allocation.
 create or replace function frequency_in_force(
     own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)

@@ -168,7 +168,9 @@ begin
          format('%s, independent of its value: the policy in force (the setting policy) %s.',
                 case when f.frequency > 1e-9 then visited else 'It is never fetched again' end,
                 case when common.objective = 'proportional' then 'fetches pages in proportion to how often they change'
-                     when f.frequency > 1e-9 then 'fetches all pages equally often, within the gaps'
+                     when f.frequency > 1e-9 then
+                         case when a.policy = 'epsilon_greedy' then 'at first ' else '' end
+                         || 'fetches all pages equally often, within the gaps'
                      else 'fetches each page once' end),
          'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
         ('closed',

@@ -107,7 +107,8 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
     first = follow(filled, url, "epsilon_greedy")
     fast = first[:100]
     assert fast == pytest.approx(fast[0], rel=1e-4), "all equally often in the first phase"
-    assert often(filled, 1)["code"] == "policy"
+    told = often(filled, 1)
+    assert told["code"] == "policy" and "at first fetches all pages equally often" in told["says"]
     follow(filled, url, "epsilon_greedy")
     filled.connection.execute("update allocation set started_at = started_at - interval '30 days' "
                              "where token = (select min(token) from allocation)")  # fmt: skip

@@ -66,7 +66,6 @@ async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     host, port = listen
-
     server, bound = await serve(crawls, host, port, client_sets_dates)
     click.echo(f"The URLFrontier server is at {in_url(host)}:{bound}; Ctrl-C stops it.")
     await stop.wait()

@@ -126,7 +126,8 @@ class OwnRequests:
                 target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)
             except NoHost:
                 return robots.Answer(404), result
-            if target is None:  # as if it had not answered
+            if target is None:
+                # Unless the client ends, this counts as if the target had not answered.
                 return None if self._in_hand.is_closed else (robots.Answer(0), result)
             redirects, answer = redirects + 1, target
 

@@ -33,8 +33,8 @@ class KnownGraph:
 
 
 def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tell = silent) -> KnownGraph:
-    # graph_news lists the pages that changed since the last read. False if it is full and cannot be emptied, because
-    # somebody locks it. Then this run and the next one read the whole graph.
+    # graph_news lists the pages that changed since the last read. If it is full and cannot be emptied, because another
+    # transaction locks it, this run and the next one read the whole graph.
     reopened = bool(run.put("reopen_news"))
     reading = store.reads.read_graph(
         url,

@@ -1,5 +1,5 @@
-"""Numbers that SQL and Python must agree on. In SQL they are in sql/words/, except FIRST_CHANGES and FIRST_DAYS, which
-the first version of the table host_terms has. A test compares them."""
+"""Numbers that SQL and Python must agree on. In SQL they are in sql/words/, except FIRST_CHANGES and FIRST_DAYS:
+version 0001 writes them into host_terms. A test compares them."""
 
 # The least and the most fetches of a page per day: one in ten thousand days, and one a second.
 LEAST_FREQUENCY, MOST_FREQUENCY = 1e-4, 86400.0

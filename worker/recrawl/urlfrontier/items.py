@@ -62,7 +62,7 @@ def as_taken_in(url: str) -> str:
 
 def status_of(metadata: Metadata) -> int:
     """The status of the fetch. StormCrawler sends only the metadata that it is configured to keep. So a fetch counts as
-    successful unless its metadata name an error, or its status is one.
+    successful unless its metadata name an error or a status from 400 to 599.
 
     301, 308 and 410 become other statuses: here only the client's own dates end a page.
     """

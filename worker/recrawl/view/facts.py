@@ -68,7 +68,8 @@ class Facts:
     figures: Figures
     server: ServerFacts = ServerFacts()
     asked_at: datetime | None = None  # by the clock of this machine
-    is_checkup: bool = False  # for doctor: the server was read too, and everything else if its version is the same
+    # For doctor: the server was read too, and everything else if the database has the version of this program.
+    is_checkup: bool = False
     is_embedded: bool = False
     checkup: Checkup = Checkup()
     transactions: tuple[Transaction, ...] = ()

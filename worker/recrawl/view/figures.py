@@ -234,7 +234,7 @@ class Figures:
     now: Now
     database: str = "same"  # compared with this program: same, none, older or newer
     ever: HasEver = field(default_factory=HasEver)
-    reported_at: datetime | None = None  # the last report, at most an hour off; None = none in the figures kept
+    reported_at: datetime | None = None  # the last report, at most an hour off; None = not in the kept figures
     workers: int = 0  # connected, working or not
     minutes: tuple[Minute, ...] = ()  # of the last hour
     hour: Total = field(default_factory=Total)

@@ -97,7 +97,7 @@ def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime
         every = f"every {lasting(job.every)}" if job.every else "by hand"
         mark = RUN_MARKS[run.result] if run else "·"
         comes = f"next {when(job.due_at, as_of)}" if job.due_at and worker_is_running else ""
-        lines.append(f"{mark} {job.job:<10} {_ran(job.job, run, as_of):<34} {every:<12} {comes}".rstrip())
+        lines.append(f"{mark} {job.job:<10} {_ran(job.job, run, as_of):<33} {every:<13} {comes}".rstrip())
         if run and run.message and run.ok is not None:
             lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4, max_lines=3, placeholder=" …")]
     if not worker_is_running:
@@ -127,8 +127,8 @@ def _ran(job: str, run: LastRun | None, as_of: datetime) -> str:
         return "never ran"
     if run.ok is None:
         return f"has run for {lasting(as_of - run.started_at)}"
-    is_row = run.failures > 1 and run.result == "failed"
-    more = f" ({run.failures} in a row)" if is_row else f", took {lasting(timedelta(seconds=run.seconds))}"
+    fails_again = run.failures > 1 and run.result == "failed"
+    more = f" ({run.failures} in a row)" if fails_again else f", took {lasting(timedelta(seconds=run.seconds))}"
     return f"{run.result} {lasting(as_of - run.started_at)} ago{more}"
 
 

@@ -201,7 +201,7 @@ def blocked_hosts(hosts: Sequence[LateHost], blocked: float | None, all_hosts: f
         return "The host with the most late pages is first."
     blocked = max(blocked, len(hosts))  # the count may be five minutes old
     share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
-    none = "None of them is among the 200 hosts that are most late."
+    none = "None of them is in the list of late hosts (at most 200)."
     rest = "The host with the most late pages is first." if hosts else none
     return f"**{things(blocked, 'host')}**{share}. {rest}"
 
