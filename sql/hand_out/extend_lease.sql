@@ -40,15 +40,14 @@ begin
     end if;
 
     -- Upkeep deletes the rows of a lease that has ended. It skips rows that are locked here.
-    select max(l.lease_until) + in_seconds(by) into lease_ends
+    select max(l.lease_until) into lease_ends
     from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l
     where l.lease_until > t;
     if lease_ends is null then
         return null;
-    elsif lease_ends > t + s.longest_lease + s.max_ahead then
-        perform refuse(format('extend_lease: the lease would end in %s, and the setting longest_lease is %s',
-                              justify_hours(date_trunc('second', lease_ends - t)), justify_hours(s.longest_lease)));
     end if;
+    -- No later than the latest end that next_pages could give. But a lease never becomes shorter.
+    lease_ends := greatest(lease_ends, least(lease_ends + in_seconds(by), t + s.longest_lease + s.max_ahead));
     held_until := lease_ends + longest_ahead();
 
     perform from host h
@@ -107,7 +106,8 @@ begin
     return extend_lease_at(clock_timestamp(), lease_id, by);
 end $$;
 comment on function recrawl.extend_lease is
-'Makes a lease longer, so that you keep its pages. Returns the new end of the lease.
+'Makes a lease longer, so that you keep its pages. Returns the new end of the lease: at most now plus the settings
+longest_lease and max_ahead.
 
 * lease_id: the lease, from next_pages.
 * by: the time to add to the end of the lease, from 1 second to the setting longest_lease.

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -79,15 +79,24 @@ def test_no_lease_is_longer_than_the_setting(db: Connection, crawler: Connection
         "next_pages: lease must lie between 1 second and the setting longest_lease (1 day), got 7 days"
     )
     (page,) = pop(crawler, 1, lease="1 day")
-    extend = "select recrawl.extend_lease(%s, %s) is not null as is_extended"
-    assert refusal(lambda: crawler.execute(extend, [page["lease_id"], "2 days"])) == (
+
+    def extended(by: str) -> datetime:
+        row = crawler.execute("select recrawl.extend_lease(%s, %s) as until", [page["lease_id"], by]).fetchone()
+        assert row
+        until: datetime = row["until"]
+        return until
+
+    assert refusal(lambda: extended("2 days")) == (
         "extend_lease: by must lie between 1 second and the setting longest_lease (1 day), got 2 days"
     )
-    said = refusal(lambda: crawler.execute(extend, [page["lease_id"], "10 minutes"]))
-    assert said.startswith("extend_lease: the lease would end in 1 day 00:0")
-    assert said.endswith(", and the setting longest_lease is 1 day")
+    # Two days would be too long. A day and max_ahead is the most that next_pages gives.
+    until = extended("1 day")
+    latest = db.execute("select clock_timestamp() + interval '1 day 1 minute'").fetchone()
+    assert latest and page["lease_until"] < until <= latest[0]
+    set_setting(db, "longest_lease", "1 hour")
+    assert extended("10 minutes") == until, "it never becomes shorter"
     set_setting(db, "longest_lease", "7 days")
-    assert crawler.execute(extend, [page["lease_id"], "2 days"]).fetchall() == [{"is_extended": True}]
+    assert extended("2 days") == until + timedelta(days=2)
     assert len(pop(crawler, 1, lease="7 days")) == 1
 
 

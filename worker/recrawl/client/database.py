@@ -3,7 +3,7 @@
 A call whose connection broke is made again, although the first call may have arrived. A second report is a duplicate,
 and a second release finds nothing. If the answer of next_pages is lost, its lease ends and the pages come back; if the
 answer of take_slot is lost, the slot passes. A second hint_change makes its pages due still earlier. A second
-extend_lease adds its time again, or is refused.
+extend_lease adds its time again.
 """
 
 import asyncio
