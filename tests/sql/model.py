@@ -373,10 +373,10 @@ class Model:
         if host.busy_lease == hold.lease_id:
             host.busy_lease, host.busy_until = None, NEVER
 
-    def extended(self, lease_id: int, by: timedelta, t: datetime) -> datetime | None:
+    def extended(self, lease_id: int, by: timedelta, t: datetime, latest: datetime) -> datetime | None:
         holds = [h for h in self.holds.values() if h.lease_id == lease_id and h.until > t]
         for hold in holds:
-            hold.until += by
+            hold.until = max(hold.until, min(hold.until + by, latest))
             hold.held_due = max(hold.held_due, hold.until + SLOW_START)
             host = self.hosts[hold.page.host]
             if host.busy_lease == lease_id:
