@@ -69,7 +69,7 @@ def lasting_database(
 
 @contextmanager
 def same_version() -> Iterator[str]:
-    """The URL of the database, for a command that runs or computes a job."""
+    """The URL of the database, for a command that runs jobs or computes from the crawl. Refuses another version."""
     from recrawl import store
 
     with database() as url:

@@ -14,7 +14,7 @@ from recrawl.intake.urls import clean
 from recrawl.store.calls import AddedPages, PageToAdd
 
 BATCH = 1000
-BATCH_CHARACTERS = 1_000_000  # URLs and their metadata together; at most two of the longest lines
+BATCH_CHARACTERS = 1_000_000  # of URLs and their metadata. A batch ends with the page that exceeds this
 CONNECTIONS = 4
 # While four connections add pages, one thread cannot move them from the inbox to the queue fast enough. Two with a
 # small STEP cannot either: if many entries wait, a call of tick moves only the entries of a sixteenth of the hosts, and

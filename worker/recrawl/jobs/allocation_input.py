@@ -148,7 +148,7 @@ class AllocationInput:
         return self.pins.shares(cap, split.for_revisits, self.limits)
 
     def unpinned(self, split: BudgetSplit) -> Unpinned:
-        """Copies the columns of all these pages, so call it once."""
+        """The pages without a pin. Copies their columns, so call it once."""
         shares = self.pin_shares(split.cap, split)
         web = self.pins.unpinned_web(self.web(split.cap), shares)
         allocation = replace(split.allocation, frequency=split.allocation.frequency[self.pins.unpinned])

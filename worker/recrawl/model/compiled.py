@@ -28,7 +28,7 @@ import platformdirs
 from numba.core import caching
 from numpy.typing import NDArray
 
-# For functions that become a part of the compiled loops. They need no file of their own.
+# For functions that become a part of the compiled loops: they are kept in these loops, and not by themselves.
 scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
 
 FORGOTTEN_AFTER = 30 * 86400  # seconds without a new file, in the folder of another version

@@ -4,9 +4,9 @@ version 0001 writes them into host_terms. A test compares them."""
 # The least and the most fetches of a page per day: one in ten thousand days, and one a second.
 LEAST_FREQUENCY, MOST_FREQUENCY = 1e-4, 86400.0
 
-# The largest relative distance at which a page's weight still counts as equal to the price. It is larger than the error
-# of a price: the search for a price ends with two prices that differ by at most 1e-10. The lower buys too much, the
-# higher too little.
+# A page's weight (see allocation/__init__.py) counts as equal to the price up to this relative distance. It is larger
+# than the error of a price: the search for a price ends with two prices that differ by at most 1e-10. The lower buys
+# too much, the higher too little.
 EQUAL = 3e-10
 
 # A score or value is written if it moved by more than this share.

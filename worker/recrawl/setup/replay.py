@@ -59,7 +59,8 @@ IN_FORCE = """
     select md5(string_agg(text, E'\\n' order by text collate "C")) from line
 """
 
-# A thing is written as in `drop …`. Other things refer to a view or row type by its row type, array type or rule.
+# A thing is written as in `drop …`. pg_depend names a view or row type also by its type or its array type, and a view
+# also by its rule.
 THINGS = """
     with thing (class, oid, thing, name, acl) as (
         select 'pg_proc'::regclass, p.oid, 'function ' || p.oid::regprocedure, n.nspname || '.' || p.proname, p.proacl

@@ -31,7 +31,7 @@ IN_THE_WAY = """
 
 @contextmanager
 def announced(engine: Engine, waiting: Connection, ask_every: float, named: set[int]) -> Iterator[None]:
-    """Prints which sessions this connection waits for, again whenever they change. `named`: those printed before."""
+    """Prints the sessions that this connection waits for, new ones when they come. `named`: printed before."""
     ended = threading.Event()
     ((pid,),) = waiting.exec_driver_sql("select pg_backend_pid()").fetchall()
     thread = threading.Thread(target=_announce, args=[engine, int(pid), ask_every, named, ended], daemon=True)

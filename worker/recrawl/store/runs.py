@@ -36,8 +36,8 @@ ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
 PAUSE_SECONDS = 0.5  # before a call is repeated
 CHUNK = 10_000
-# A block of the table page holds 25 rows and has room for four new versions. With every eighth row a chunk writes about
-# three rows of each block, so their new versions fit into it.
+# A block of the table `page` holds 25 rows and has room for four new versions. With every eighth row a chunk writes
+# about three rows of each block, so their new versions fit into it.
 SPREAD = 8
 STOPPED = "stopped"  # no failure: see job_schedule
 

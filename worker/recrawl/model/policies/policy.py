@@ -35,7 +35,7 @@ class Policy:
 
 
 def without_price(asked: Question, found: Allocation) -> Allocation:
-    """The answer with an infinite price: pages keep the frequencies found, also after more is learned about them."""
+    """The answer with an infinite price. At this price a page gets its floor, also after more is learned about it."""
     hosts = len(asked.web.cap)
     unpriced = replace(found, price=math.inf, host_price=np.full(hosts, math.inf), capped=np.zeros(hosts, bool))
     return with_utility_of(asked, unpriced, found.frequency)
