@@ -79,9 +79,10 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
     Otherwise it is the geometric middle of the bracket. A bracket that is open (low is 0 or high is infinite) has no
     middle: there Newton's step may have any length, and otherwise `tried` is multiplied or divided by 4^tries.
 
-    `slope` is −d result / d ln tried. Demand jumps if the price reaches a page's weight: just below it u = rate/frequency
-    is about 40, because 1 − φ(40) is about the smallest step of doubles near 1 (for φ see inverse.py). So the frequency
-    falls from rate/40 to 0. A tiny step is made a little longer, to end on the other side of such a jump.
+    `slope` is −d result / d ln tried. Demand jumps if the price reaches a page's weight: just below it u, which is
+    rate/frequency, is about 40, because 1 − φ(40) is about the smallest step of doubles near 1 (for φ see inverse.py).
+    So the frequency falls from rate/40 to 0. A tiny step is made a little longer, to end on the other side of such a
+    jump.
     """
     step = math.inf
     if slope > 0.0 and result > 0.0 and wanted > 0.0:
