@@ -32,7 +32,7 @@ def run(
     environment: dict[str, str],
     text: str = "",
     cwd: str | Path | None = None,
-    timeout: float = 120,
+    timeout: float = 600,
 ) -> "subprocess.CompletedProcess[str]":
     """The package recrawl is the one that PYTHONPATH finds first."""
     with ExitStack() as opened:
