@@ -1,7 +1,8 @@
 -- Failures that no run can write: the process of the run died, or the job has no runs because it works all the time.
 
--- A worker knows the reason why its child process died. The run of the child still counts as alive until the session of
--- the child has ended. During this time a person may have started other runs.
+-- A worker knows why its child process died, but the run of the child counts as alive until the session of the child
+-- has ended. Until then the worker calls this again. A person may start the job just before such a call. So the message
+-- goes to the oldest run after `newest` that has died.
 create or replace function note_failure(job text, newest bigint, message text, has_died boolean) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job

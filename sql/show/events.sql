@@ -3,8 +3,8 @@ select at, kind, subject, says, by
 from event
 order by at, event_id;
 comment on view recrawl.events is
-    'One row for each event. Operators decide about settings, pauses, hosts, patterns, intervals, or pages to be '
-    'taken out. A host is blocked (the first, fourth and sixteenth time in a row). A batch job has run. Upkeep, vitals '
-    'or retention begins to fail, or works again. The crawl stands still, or goes on. The setting keep_history says '
-    'how long the rows are kept.';
+    'One row for each event. Kinds of events: An operator decides about settings, pauses, hosts, patterns, intervals, '
+    'or pages to be taken out. A host is blocked (the first, fourth and sixteenth time in a row). A batch job has run. '
+    'Upkeep, vitals or retention begins to fail, or works again. The crawl stands still, or goes on. The setting '
+    'keep_history says how long the rows are kept.';
 select copy_comments('recrawl.events');

@@ -38,7 +38,7 @@ begin
     perform check_isolation('exclude');
     perform check_pattern('exclude', pattern);
     newest := newest_taken_in();
-    -- One statement with one snapshot: it reads the pages and the patterns that kept pages out at one moment.
+    -- One statement with one snapshot: it reads, as of one moment, the pages and the patterns that kept pages out.
     select array(select page_id from page
                  where state = 'live' and page_id <= newest and canonical_of(url) ~ exclude.pattern),
            array(select e.pattern from exclusion e)

@@ -1,6 +1,6 @@
 -- set_interval: pins the time between two fetches of a page, independently of its value. The new interval counts
--- immediately. The next allocation, which comes soon, subtracts its fetches from the budget and from the slots of the
--- host.
+-- immediately. The next allocation, which comes soon, subtracts the fetches of pinned pages from the budget and from
+-- the slots of their hosts.
 
 create or replace function problem_with_interval(every interval, h host, s setting) returns text
 language sql stable as $$

@@ -43,7 +43,7 @@ begin
         from intern_pages(
             t, array(select case when not l.is_locked then l.given end from unnest(reported) l), true) i
     ),
-    -- Set aside: those, and the URLs with code `waiting`.
+    -- Set aside: URLs that are still locked, and URLs with the code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
         select case when not l.is_redirect then l.source end, url_key(canonical_of((l.given).url)), (l.given).url,

@@ -144,8 +144,8 @@ begin atomic
     offset 0;
 end;
 comment on function evidence_after is
-    'The evidence for the rate of a page after a fetch, the days that the fetch counts for, and the frequency that '
-    'follows. The first three are null if the fetch taught nothing.';
+    'The evidence for the rate of a page after a fetch (seen_changes, seen_days), the days that the fetch counts for, '
+    'and the new frequency. If the fetch taught nothing, all but the frequency are null.';
 
 create or replace function detail_of(code text, is_observed boolean, r result) returns text
 language sql stable parallel safe      -- like format()
@@ -227,7 +227,8 @@ return case
         )::host_update
 end;
 comment on function host_update_of is
-    'The facts about its host in a result: a refusal, a request after its start_by, the end of a wait, a crawl delay.';
+    'What a result says about the host of its page: it answered 429 or 503, a request began after its start_by, the '
+    'leased page that a one_at_a_time host waited for is back, a crawl delay.';
 
 -- Four steps:
 --

@@ -72,7 +72,7 @@ language sql volatile as $$
     where h.host_id = w.host_id
 $$;
 comment on function forgive_strike is
-    'Takes one strike from hosts that gave a page after their block ended. Their next block is shorter.';
+    'Takes one strike from hosts that answered with a page after their block ended. Their next block is shorter.';
 
 -- A host is down if ten fetches failed, and they are at least half of its fetches since the first of them.
 create or replace function count_failures(host_id bigint, more int, t timestamptz) returns void

@@ -45,8 +45,8 @@ begin
         where p.started_at < o.history and p.token < (select max(token) from opic)
         returning 1
     ),
-    -- The robots.txt of sites that no crawler has fetched again since then. Rows with a crawl delay stay. Without
-    -- such a row, set_robots would take the delay of the host for one that a report gave.
+    -- Each robots.txt whose good_until is more than keep_history ago. Rows with a crawl delay stay. Without such a
+    -- row, set_robots would take the delay of the host for one that a report gave.
     sites as (
         delete from robots r using too_old o where r.good_until < o.history and r.crawl_delay is null returning 1
     )

@@ -26,7 +26,7 @@ begin
         oldest := least(oldest, found.first);
         exit when first > 0;
     end loop;
-    since := greatest(since, oldest);  -- a crawl that has just begun is not divided by five minutes
+    since := greatest(since, oldest);  -- for a crawl that has just begun: less than five minutes
     fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;
 comment on function last_pulses is

@@ -101,7 +101,8 @@ returns timestamptz
 language sql stable parallel safe
 return case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
 comment on function last_start_by_after is
-    'last_start_by of a host after a change of its gap. After a longer gap no earlier slot is given again.';
+    'last_start_by of a host after a change of its gap. If the gap became longer, no slot from before the change is '
+    'given back.';
 
 create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
