@@ -71,8 +71,8 @@ class Answer:
 
 
 def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answer:
-    """What the answer to a request for robots.txt says: a text, a redirect, or only a status. A redirect without a
-    target, or one redirect too many, counts as a robots.txt that does not exist."""
+    """Reads the answer to a request for robots.txt: a text, a redirect, or only a status. A redirect without a target,
+    or one redirect too many, counts as a robots.txt that does not exist."""
     status: int = result["status"]
     if status not in range(100, 1000):
         return Answer(0)  # no answer

@@ -266,7 +266,7 @@ class Figures:
 
     @property
     def quiet(self) -> timedelta | None:
-        """The time since the last report; None = there is none in the figures that are kept."""
+        """The time since the last report; None = the figures that are kept have no report."""
         return None if self.reported_at is None else self.now.as_of - self.reported_at
 
     @property

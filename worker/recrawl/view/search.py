@@ -97,7 +97,7 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
         ("gap between two requests", f"{lasting(host['gap'])}{asks_for}"),
         ("next request may start", clock(next_slot_at, now) if next_slot_at and next_slot_at > now else "now"),
         ("blocked", blocked),
-        ("late", late or "not in the list of late hosts (at most 200)"),
+        ("late", late or "not in the list of hosts with late pages (at most 200)"),
         ("fetches a day", count(host["frequency"])),
         ("limited by its gap", {True: "yes", False: "no: the budget decides", None: "–"}[host["capped"]]),
         ("handed out so far", count(host["handed_out"])),

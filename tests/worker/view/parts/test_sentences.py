@@ -162,7 +162,7 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
     assert (
         plain(sentences.blocked_hosts([], 2, 8))
-        == "2 hosts, 25.0 % of all. None of them is in the list of late hosts (at most 200)."
+        == "2 hosts, 25.0 % of all. None of them is in the list of hosts with late pages (at most 200)."
     )
     blocked = [LateHost("a.test", 3, None, "block", blocked_until=NOW + HOUR)]
     assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"

@@ -201,7 +201,7 @@ def blocked_hosts(hosts: Sequence[LateHost], blocked: float | None, all_hosts: f
         return "The host with the most late pages is first."
     blocked = max(blocked, len(hosts))  # the count may be five minutes old
     share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
-    none = "None of them is in the list of late hosts (at most 200)."
+    none = "None of them is in the list of hosts with late pages (at most 200)."
     rest = "The host with the most late pages is first." if hosts else none
     return f"**{things(blocked, 'host')}**{share}. {rest}"
 
