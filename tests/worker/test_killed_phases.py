@@ -128,7 +128,10 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
     if victim == "worker":
         with worker(url):
             eventually(lambda: runs(moving)[-1] == (job, True), 600)
-    assert [ok for _, ok in runs(moving)] == [False, True]
+    # A job that computes is interrupted when its worker is gone. Python may lose that interrupt inside compiled code, and
+    # the job may then complete before its process ends.
+    completed_alone = [[True]] if held.phase == "compute" and victim == "worker" else []
+    assert [ok for _, ok in runs(moving)] in [[False, True], *completed_alone]
     after = in_force(moving, job)
     assert not is_same(before, after), "there was something to write"
     assert is_same(found, before) or is_same(found, after), "all of it, or nothing"
