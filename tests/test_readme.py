@@ -148,7 +148,7 @@ def test_the_code_of_a_document_runs_from_top_to_bottom_with_the_results_that_it
 ) -> None:
     database = new_database(template)
     with store.connect(database) as connection:
-        store.put_on_search_path(connection)
+        connection.execute(store.SEARCH_PATH)
     differs = []
     with psycopg.connect(database, autocommit=True) as connection, Interpreter(tmp_path, database) as python:
         if document.name == "write-a-crawler.md":  # slots of 1 s: a busy machine misses slots of 0.1 s

@@ -9,142 +9,85 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-# Of tables and columns: the comment of version 0001, and the correct one.
+# Of tables and columns whose comment of version 0001 is wrong or incomplete.
 COMMENTS = {
     "table budget_step": (
         "Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages, and "
-        "kept for one day.",
-        "Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages, and "
-        "after twelve hours in which none did. Rows are kept for a day, and at least the newest 13.",
+        "after twelve hours in which none did. Rows are kept for a day, and at least the newest 13."
     ),
     "column host.ready_at": (
         "The place of the host in the queue of revisits: the time when next_pages should look at the host for a due "
         "page. It is the latest of five times: next slot, first due page, end of the block, busy_until, time of "
-        "writing. If ready_at has already passed and a new page gets the slot, ready_at stays as it is.",
-        "The place of the host in the queue of revisits: the time when next_pages should look at the host for a due "
-        "page. It is the latest of five times: next slot, first due page, end of the block, busy_until, time of "
         "writing. If ready_at has already passed and a new page gets the slot, ready_at stays as it is, unless the "
-        "next slot is far away or the host waits for a leased page.",
+        "next slot is far away or the host waits for a leased page."
     ),
     "column pulling_in.passed_over": (
-        "Hosts and pages that the repair skipped because they were locked. If there are any, it looks at all hosts and "
-        "pages once more.",
         "Leases, hosts and pages that the repair skipped because they were locked. If there are any, it looks at all "
-        "of them once more.",
+        "of them once more."
     ),
     "column host.pages": (
-        "Pages of the host that were taken into the queue and not kept_out.",
         "Pages of the host that entered the queue and have not left it. Pages that are gone, moved, excluded or "
-        "kept_out do not count.",
+        "kept_out do not count."
     ),
-    "column job.ok": ("True if the result of the run is in force.", "True if the run succeeded."),
+    "column job.ok": "True if the run succeeded.",
     "column host.head_new_rank": (
-        "The rank of the page head_new_id.",
         "No new page of the host has a lower rank. Index scans start at head_new_rank and head_new_id. null = there "
-        "is no new page.",
+        "is no new page."
     ),
     "column host.head_new_id": (
-        "The new page of the host that is handed out next. Its rank is head_new_rank. No new page comes before it. "
-        "null = there is no new page.",
-        "No new page of the host whose rank is head_new_rank has a lower id. null = there is no new page.",
+        "No new page of the host whose rank is head_new_rank has a lower id. null = there is no new page."
     ),
-    "column host.failures_since": (
-        "The value of handed_out at the time when failures was last set to 0.",
-        "The value of handed_out from which failures are counted.",
-    ),
+    "column host.failures_since": "The value of handed_out from which failures are counted.",
     "column host.crawl_delay": (
-        "The delay that the robots.txt of the host asks for, at most 60 seconds.",
         "The delay that the robots.txt of the host asks for, at most 60 seconds: the longest of its sites, or a "
-        "longer one that a report gave.",
+        "longer one that a report gave."
     ),
     "table inbox": (
-        "Changes that wait to be made in queue and new_page. An entry is written without a lock on the host. Upkeep "
-        "makes the changes in order, while it holds the locks of the hosts.",
-        "Pages that wait to be moved in queue and new_page to where their rows in page say that they belong. An "
-        "entry is written without a lock on the host. Upkeep applies the entries in order, while it holds the locks "
-        "of the hosts.",
+        "Pages that wait to be moved in queue and new_page to where their rows in page say that they belong. An entry"
+        " is written without a lock on the host. Upkeep applies the entries in order, while it holds the locks of the"
+        " hosts."
     ),
-    "column inbox.old_due": (
-        "The due time of the page in queue; null = it is not in queue.",
-        "The place of the page in queue before the change; null = it was not in queue.",
-    ),
-    "column inbox.old_rank": (
-        "The rank of the page in new_page; null = it is not in new_page.",
-        "The place of the page in new_page before the change; null = it was not in new_page.",
-    ),
+    "column inbox.old_due": "The place of the page in queue before the change; null = it was not in queue.",
+    "column inbox.old_rank": "The place of the page in new_page before the change; null = it was not in new_page.",
     "column lease.round": (
-        "The number of the round within the call. Most calls have one round.",
-        "A number that grows within the call of next_pages. Numbers may be missing. Most calls have one round.",
+        "A number that grows within the call of next_pages. Numbers may be missing. Most calls have one round."
     ),
-    "column lease.new_pages": (
-        "The number of its pages that were new.",
-        "The number of its pages that were new, when they were handed out.",
-    ),
-    "column lease.busy_hosts": (
-        "The hosts of these pages that are one_at_a_time.",
-        "The hosts of its pages that are one_at_a_time, when they were handed out.",
-    ),
+    "column lease.new_pages": "The number of its pages that were new, when they were handed out.",
+    "column lease.busy_hosts": "The hosts of its pages that are one_at_a_time, when they were handed out.",
     "column page.due_at": (
-        "The time when the page is due, as its newest inbox entry says. The table queue gets this time when upkeep "
-        "applies the inbox. null = the page waits among the new pages.",
-        "The time when the page is due. The table queue gets this time when upkeep applies the inbox. null = the "
-        "page waits among the new pages.",
+        "The time when the page is due. The table queue gets this time when upkeep applies the inbox. null = the page"
+        " waits among the new pages."
     ),
     "column page.due_is": (
-        "The reason for due_at. set: a crawler gave the time. done, declined: the page is never due. null: the time "
-        "follows from the frequency.",
-        "The reason for due_at. set: a report gave the time, or add_pages for a page that was done or declined. done, "
-        "declined: the page is never due. null: any other due time.",
+        "The reason for due_at. set: a report gave the time, or add_pages for a page that was done or declined. done,"
+        " declined: the page is never due. null: any other due time."
     ),
     "column pulse.letters": (
-        "One letter for each result: c = changed, u = unchanged, n = nothing showed whether it changed, f = first "
-        "fetch, m = missing, e = error, t = throttled, d = denied, s = stale, r = repeated, x = refused. A capital "
-        "letter means that the last attempt of the page had failed.",
         "One letter for each result, except for declined pages: c = changed, u = unchanged, n = nothing showed "
         "whether it changed, f = first fetch, m = missing, e = error, t = throttled, d = denied, s = stale, r = "
-        "repeated, x = refused. A capital letter means that the last attempt of the page had failed.",
+        "repeated, x = refused. A capital letter means that the last attempt of the page had failed."
     ),
     "column fetch_log.days": (
-        "The number of days since the fetch before.",
-        "The days that the fetch counts for: the days since the fetch that it is compared with, or another number if a "
-        "hint brought the fetch forward.",
+        "The days that the fetch counts for: the days since the fetch that it is compared with, or another number if "
+        "a hint brought the fetch forward."
     ),
     "column vital.missing": (
-        "Fetches of pages that do not exist: 404, 410 and other 4xx, or moved permanently.",
-        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently.",
+        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently."
     ),
-    "column vital.failed": (
-        "Failed fetches: 5xx, or no answer.",
-        "Failed fetches: no answer, 408, 425, or 5xx except 503.",
-    ),
+    "column vital.failed": "Failed fetches: no answer, 408, 425, or 5xx except 503.",
     "table vital_hour": (
-        "One row per hour, computed from the rows of vital: sums of counts, and means of states.",
         "One row per hour, computed from the rows of vital: sums of counts, means of states, and the longest "
-        "ready_wait and inbox_wait.",
+        "ready_wait and inbox_wait."
     ),
     "column vital_hour.missing": (
-        "Fetches of pages that do not exist: 404, 410 and other 4xx, or moved permanently.",
-        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently.",
+        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently."
     ),
-    "column vital_hour.failed": (
-        "Failed fetches: 5xx, or no answer.",
-        "Failed fetches: no answer, 408, 425, or 5xx except 503.",
-    ),
-    "column vital.empty_calls": (
-        "Calls of next_pages that returned no page.",
-        "Calls of next_pages that found no host.",
-    ),
-    "column vital.pages": (
-        "Pages that were added and not kept_out, at the last count.",
-        "Pages that were added and are not gone, moved, excluded or kept_out, at the last count.",
-    ),
-    "column vital_hour.empty_calls": (
-        "Calls of next_pages that returned no page.",
-        "Calls of next_pages that found no host.",
-    ),
+    "column vital_hour.failed": "Failed fetches: no answer, 408, 425, or 5xx except 503.",
+    "column vital.empty_calls": "Calls of next_pages that found no host.",
+    "column vital.pages": "Pages that were added and are not gone, moved, excluded or kept_out, at the last count.",
+    "column vital_hour.empty_calls": "Calls of next_pages that found no host.",
     "column vital_hour.pages": (
-        "Pages that were added and not kept_out, at the last count.",
-        "Pages that were added and are not gone, moved, excluded or kept_out, at the last count.",
+        "Pages that were added and are not gone, moved, excluded or kept_out, at the last count."
     ),
 }
 
@@ -155,8 +98,9 @@ def upgrade() -> None:
         drop function if exists recrawl_internal.on_their_way();
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
     """)
-    for named, (_, correct) in COMMENTS.items():
-        comment(named, correct)
+    for named, text in COMMENTS.items():
+        kind, name = named.split()
+        op.execute(f"comment on {kind} recrawl_internal.{name} is $${text}$$")
 
 
 def downgrade() -> None:
@@ -171,11 +115,3 @@ def downgrade() -> None:
         comment on column recrawl_internal.inbox.new_rank is
             'The new rank of the page in new_page; null = the page leaves new_page.';
     """)
-    for named, (before, _) in COMMENTS.items():
-        comment(named, before)
-
-
-def comment(named: str, text: str) -> None:
-    kind, name = named.split()
-    text = text.replace("'", "''")
-    op.execute(f"comment on {kind} recrawl_internal.{name} is '{text}'")

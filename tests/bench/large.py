@@ -38,7 +38,7 @@ class Large:
     def _make(self, url: str) -> None:
         migrate.upgrade(url)
         with Backend(url) as backend:
-            store.put_on_search_path(backend.connection)
+            backend.connection.execute(store.SEARCH_PATH)
             backend.run("create table if not exists public.loaded (pages bigint)")
             loaded = [pages for (pages,) in backend.rows("select pages from public.loaded")]
             if loaded == [self.pages]:

@@ -51,7 +51,7 @@ ALLOWED = {
     "jobs.allocation_input": "jobs.job store model words numpy",
     "jobs.plan": "jobs.allocation_input store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
-    "jobs.compare": "jobs.allocation_input store model",
+    "jobs.compare": "jobs.allocation_input model",
     "jobs.clock": "jobs store apscheduler psycopg",
     "urlfrontier": "client client.clock intake.urls words google grpc psycopg",
     "view": "words view.parts view.serving intake.urls store setup.project psycopg",

@@ -128,8 +128,8 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
     if victim == "worker":
         with worker(url):
             eventually(lambda: runs(moving)[-1] == (job, True), 600)
-    # A job that computes is interrupted when its worker is gone. Python may lose that interrupt inside compiled code, and
-    # the job may then complete before its process ends.
+    # A job that computes is interrupted when its worker is gone. Python may lose that interrupt while it compiles. The
+    # job then completes before its process ends.
     completed_alone = [[True]] if held.phase == "compute" and victim == "worker" else []
     assert [ok for _, ok in runs(moving)] in [[False, True], *completed_alone]
     after = in_force(moving, job)

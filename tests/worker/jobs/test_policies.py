@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from helpers import Crawl, misplaced, run_job
-from recrawl.jobs.compare import compare, read_crawl
+from recrawl.jobs.allocation_input import read
+from recrawl.jobs.compare import compare
 from recrawl.jobs.plan import Plan
 from recrawl.lab.policies.registry import SIMULATED
 from recrawl.model.policies.registry import POLICIES
@@ -119,7 +120,7 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
 
 
 def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) -> None:
-    of = {one.policy: one for one in compare(read_crawl(url))}
+    of = {one.policy: one for one in compare(read(url, filled.connection))}
     assert list(of) == list(POLICIES)
     fresh = {name: one.outlook.fresh for name, one in of.items()}
     assert fresh["opt_polite"] > max(fresh["uniform"], fresh["proportional"], fresh["optimal"]) > fresh["best_first"]

@@ -27,11 +27,12 @@ def compare(as_json: bool) -> None:
     in force for a long time. Freshness and age are weighted by value. The delay is the time from a change to the next
     fetch.
     """
-    from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
-    from recrawl.jobs.compare import compare, read_crawl
+    from recrawl import store
+    from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, read
+    from recrawl.jobs.compare import compare
 
-    with same_version() as url:
-        crawl = read_crawl(url)
+    with same_version() as url, store.connect(url, "recrawl compare") as connection:
+        crawl = read(url, connection)
     if not crawl.pages:
         raise click.ClickException(NOBODY_TAKES_PART)
     found = compare(crawl)
@@ -41,7 +42,7 @@ def compare(as_json: bool) -> None:
             known = {name: None if figure == float("inf") else figure for name, figure in figures.items()}
             click.echo(json.dumps(known))
     else:
-        click.echo(f"{things(crawl.pages, 'page')}. The policy {crawl.policy} is in force.\n")
+        click.echo(f"{things(crawl.pages, 'page')}. The policy {crawl.settings.policy} is in force.\n")
         show.table([_row(one) for one in found], "")
 
 

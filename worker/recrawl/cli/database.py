@@ -63,7 +63,7 @@ def lasting_database(
                 from recrawl.setup import migrate  # only now: it takes half a second to load
 
                 migrate.upgrade(url, with_roles)
-                store.put_on_search_path(connection)
+                connection.execute(store.SEARCH_PATH)
         yield url, restart
 
 

@@ -6,8 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import click
 
@@ -85,7 +85,7 @@ def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) ->
         migrate.upgrade(url, with_roles)
         if search_path:
             with store.connect(url) as connection:
-                store.put_on_search_path(connection)
+                connection.execute(store.SEARCH_PATH)
         click.echo(f"{without_password(url)} has the newest version")
         if advice := migrate.missing_grant(url):
             click.echo(advice, err=True)
@@ -147,18 +147,14 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None) -> None
         if others := store.calls.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
-    with served(url, metrics) if metrics else nullcontext():
+    with ExitStack() as stack:
+        if metrics:
+            from recrawl.view.metrics import served
+
+            port = stack.enter_context(served(url, *metrics))
+            click.echo(f"The metrics for Prometheus are at http://{in_url(metrics[0])}:{port}/metrics")
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         clock.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
     click.echo(
         "The worker stopped." if given_url() else "The worker stopped. PostgreSQL stops unless other commands use it."
     )
-
-
-@contextmanager
-def served(url: str, address: Address) -> Iterator[None]:
-    from recrawl.view import metrics
-
-    with metrics.served(url, *address) as port:
-        click.echo(f"The metrics for Prometheus are at http://{in_url(address[0])}:{port}/metrics")
-        yield

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,8 +40,6 @@ def status(as_json: bool) -> None:
         found = figures.read(connection)
     diagnosis = verdict(found)
     if as_json:
-        from dataclasses import asdict
-
         click.echo(json.dumps({"verdict": asdict(diagnosis), "figures": asdict(found)}, default=show.iso))
     else:
         tell(screens.status(found, diagnosis))
@@ -65,8 +64,6 @@ def doctor(as_json: bool) -> None:
     with database() as url, store.connect(url) as connection:
         found = checks(facts.read(connection, embedded.is_ours(url)))
     if as_json:
-        from dataclasses import asdict
-
         for check in found:
             click.echo(json.dumps(asdict(check)))
     else:
@@ -94,8 +91,6 @@ def jobs(job: str | None, as_json: bool) -> None:
             last = store.views.last_runs(connection, figures.LastRun, figures.ALWAYS)
             known = {each.job: each for each in store.views.schedule(connection, figures.Schedule)}
     if as_json:
-        from dataclasses import asdict
-
         for run in runs:
             click.echo(json.dumps(asdict(run), default=show.iso))
     elif job:

@@ -14,7 +14,7 @@ from recrawl.model.allocation import coming, what_if
 from recrawl.model.allocation.new_pages import BudgetSplit
 from recrawl.model.allocation.objectives import objective_named
 from recrawl.model.allocation.overtaking import overtaking
-from recrawl.model.allocation.solve import Allocation
+from recrawl.model.allocation.solve import Allocation, host_of_page
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 from recrawl.words import count, things, utility
@@ -68,7 +68,7 @@ class Allocate(Job):
                 moved = _overtake(run, crawl, split, last_day)
             is_share = objective_named(crawl.objective).is_share
             sentences = [
-                f"{crawl.policy}: expected {crawl.objective} {utility(record['utility'], is_share)}, "
+                f"{crawl.settings.policy}: expected {crawl.objective} {utility(record['utility'], is_share)}, "
                 f"{utility(record['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
                 f"of {count(record['budget'])} fetches a day, {count(result.spent)} are for revisits, "
                 f"{count(record['for_new'])} for new pages and {count(record['for_retries'])} for retries",
@@ -115,7 +115,7 @@ def _overtake(
     """On hosts with more due pages than slots until the next run, lets the pages whose fetch gains most go first.
     Returns the number of pages that changed places."""
     slots = split.cap * (crawl.settings.allocate_every or _ahead(last_day))
-    host = crawl.host
+    host = host_of_page(crawl.starts)
     may = (crawl.due_in < 0) & ~np.isnan(crawl.planned_interval) & np.isnan(crawl.pinned)
     pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
     late_by = -crawl.due_in[pages].astype(np.float64)
@@ -136,7 +136,7 @@ def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
     """A row of allocation_run: the input, and how good the result is."""
     result = split.allocation
     return crawl.result(split) | {
-        "policy": crawl.policy,
+        "policy": crawl.settings.policy,
         "objective": crawl.objective,
         "priced_by": result.objective,
         "for_retries": split.retries,

@@ -16,7 +16,7 @@ from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import BudgetSplit, NewPages, Slots, new_pages_within, split_budget
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.pins import Pins, PinShares, allocate_beside, pins_of
-from recrawl.model.allocation.solve import Allocation, Web, host_of_page
+from recrawl.model.allocation.solve import Allocation, Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 from recrawl.words import count
@@ -86,10 +86,6 @@ class AllocationInput:
         return len(self.page_id)
 
     @property
-    def policy(self) -> str:
-        return self.settings.policy
-
-    @property
     def objective(self) -> str:
         return self.settings.objective
 
@@ -124,7 +120,7 @@ class AllocationInput:
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
             def by_policy(web: Web, left: float) -> Allocation:
                 asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
-                return POLICIES[self.policy].answer(asked)
+                return POLICIES[self.settings.policy].answer(asked)
 
             web = self.web(cap)
             found = allocate_beside(self.pins, web, fetches, self.objective, self.limits, by_policy)
@@ -189,11 +185,6 @@ class AllocationInput:
 
     def new_pages_within(self, days: float, split: BudgetSplit) -> float:
         return new_pages_within(days, self.slots, split, self.web(split.cap).on_hosts(split.allocation.frequency))
-
-    @property
-    def host(self) -> NDArray[np.intp]:
-        """The place of each page's host in `hosts`. It is not stored: it needs 8 bytes per page."""
-        return host_of_page(self.starts)
 
 
 def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: datetime | None = None) -> AllocationInput:

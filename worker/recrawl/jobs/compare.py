@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from recrawl import store
-from recrawl.jobs.allocation_input import AllocationInput, read
+from recrawl.jobs.allocation_input import AllocationInput
 from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
 from recrawl.model.policies.registry import POLICIES
 
@@ -19,11 +18,6 @@ class PolicyOutlook:
     outlook: Outlook
     for_new: float
     unused: float
-
-
-def read_crawl(url: str) -> AllocationInput:
-    with store.connect(url, "recrawl compare") as connection:
-        return read(url, connection)
 
 
 def compare(crawl: AllocationInput) -> list[PolicyOutlook]:

@@ -5,9 +5,9 @@
 """
 
 from recrawl.store import calls, reads, runs, schedule, scrape, server, views
-from recrawl.store.connection import SEARCH_PATH, Connection, cancel, connect, is_away, only_read, put_on_search_path
+from recrawl.store.connection import SEARCH_PATH, Connection, cancel, connect, is_away, only_read
 
 __all__ = [
-    "SEARCH_PATH", "Connection", "calls", "cancel", "connect", "is_away", "only_read", "put_on_search_path",
+    "SEARCH_PATH", "Connection", "calls", "cancel", "connect", "is_away", "only_read",
     "reads", "runs", "schedule", "scrape", "server", "views",
 ]  # fmt: skip

@@ -117,9 +117,3 @@ def _has_roles(connection: Connection) -> bool:
     with suppress(InsufficientPrivilege, InvalidSchemaName, UndefinedTable, UndefinedColumn):
         return bool(value(connection, "select with_roles from recrawl_internal.replayed"))
     return True
-
-
-def put_on_search_path(connection: Connection) -> None:
-    """Puts the schema recrawl on the search path of the database. In new connections, `SELECT * FROM next_pages(100)`
-    then works as written."""
-    connection.execute(SEARCH_PATH)

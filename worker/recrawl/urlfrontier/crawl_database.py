@@ -70,30 +70,18 @@ class CrawlDatabase:
 
     async def report(self, page_ids: Sequence[int], puts: Sequence[Put]) -> list[str]:
         """Reports known pages on their present leases. Returns the codes of report."""
+        leases = await self._puts.call("select * from recrawl.leases_of(%s::bigint[])", [page_ids], most_cut=1)
+        lease_of = {row.page_id: row.lease_id for row in leases}
         rows = await self._puts.call(
             """
-            with
-            lease as materialized (select * from recrawl.leases_of(%(pages)s::bigint[])),
-            reported as (
-                select u.*, lease.lease_id
-                from unnest(%(pages)s::bigint[], %(statuses)s::int[], %(hashes)s::text[], %(metas)b::text[]::jsonb[],
-                            %(dues)s::timestamptz[]) with ordinality as u (page_id, status, hash, meta, due, place)
-                left join lease using (page_id)
-            ),
-            packed as (
-                select array_agg(page_id order by place) as pages, array_agg(lease_id order by place) as leases,
-                       array_agg(status order by place) as statuses, array_agg(hash order by place) as hashes,
-                       array_agg(meta order by place) as metas, array_agg(due order by place) as dues
-                from reported
-            )
-            select r.code
-            from packed p
-            cross join lateral recrawl.report_pages(
-                p.pages, p.leases, p.statuses, content_hash => p.hashes, meta => p.metas, due => p.dues) r
-            order by r.ord
+            select code
+            from recrawl.report_pages(%(pages)s::bigint[], %(leases)s::bigint[], %(statuses)s::int[],
+                content_hash => %(hashes)s::text[], meta => %(metas)b::text[]::jsonb[], due => %(dues)s::timestamptz[])
+            order by ord
             """,
             {
-                "pages": page_ids, "statuses": [put.status for put in puts], "metas": [put.meta for put in puts],
+                "pages": page_ids, "leases": [lease_of.get(page_id) for page_id in page_ids],
+                "statuses": [put.status for put in puts], "metas": [put.meta for put in puts],
                 "hashes": [put.content_hash for put in puts], "dues": [put.due for put in puts],
             },
             most_cut=1,

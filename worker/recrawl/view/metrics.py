@@ -18,16 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from importlib.metadata import version
 from ipaddress import ip_address
 from itertools import accumulate
 from typing import Any
 
 import psycopg
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, MetricsHandler, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
 
 from recrawl import store
 from recrawl.view.figures import ALWAYS
@@ -350,7 +348,7 @@ class Metrics(Server):
         self.names = names if ip_address(address).is_loopback else None  # None = all
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(MetricsHandler):
     server: Metrics
     timeout = CLIENT_TIMEOUT
 
@@ -364,13 +362,5 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.partition("?")[0] != "/metrics":
             self.send_error(404, "Only /metrics is served")
             return
-        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        body = encode(self.server.registry)
-        self.send_response(200)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: there is a scrape every few seconds."""
+        self.registry = self.server.registry
+        super().do_GET()

@@ -3,6 +3,7 @@
 from recrawl.view.parts.charts import bar
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Report, part
+from recrawl.view.screens import limits
 from recrawl.words import lasting, percent, short, things
 
 
@@ -19,15 +20,10 @@ def fresh_tile(report: Report) -> Html:
     minute, name = report.figures.minute, "Fresh now"
     if minute.fresh is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
-    bounds = (minute.expected, "first", "expected"), (minute.limit_with_gaps, "ink", "limit with gaps")
-    marks = [(share, kind) for share, kind, _ in bounds if share is not None]
-    bounds_in_words = [
-        f"{word} {percent(share)}"
-        for share, _, word in (*bounds, (minute.limit_without_gaps, "", "without gaps"))
-        if share is not None
-    ]
+    bounds = (minute.expected, "first"), (minute.limit_with_gaps, "ink")
+    marks = [(share, kind) for share, kind in bounds if share is not None]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
-    note = ", ".join(bounds_in_words) or "of the value of all pages; there is no allocation yet"
+    note = limits(minute) or "of the value of all pages; there is no allocation yet"
     return tile(name, percent(minute.fresh), error, bar(minute.fresh, "changed", marks), note)
 
 
