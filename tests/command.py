@@ -85,13 +85,13 @@ class Running:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def wait(self, timeout: float = 120) -> int:
+    def wait(self, timeout: float = 600) -> int:
         self._process.join(timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired(str(self._process), timeout)
         return self.returncode
 
-    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+    def communicate(self, timeout: float = 600) -> tuple[str, str]:
         """The output that was not read yet. A second call returns nothing."""
         with ThreadPoolExecutor(2) as readers:
             texts = [readers.submit(_rest, file) for file in (self.stdout, self.stderr)]

@@ -118,7 +118,7 @@ class Interpreter:
                 stderr=errors,
                 text=True,
             )
-        self.end = threading.Timer(180, self.process.kill)
+        self.end = threading.Timer(600, self.process.kill)
         self.end.start()
 
     def __enter__(self) -> Self:

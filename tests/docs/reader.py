@@ -36,7 +36,7 @@ class Reader:
         try:
             yield said
             process.send_signal(stops)
-            assert process.wait(timeout=60) == 0, said.read_text()
+            assert process.wait(timeout=600) == 0, said.read_text()
         finally:
             process.kill()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from crawler import with_start_times
+from crawler import LATE, with_start_times
 from docs import results
 from docs.reader import Reader, blocks
 from helpers import eventually
@@ -103,4 +103,4 @@ def crawls_a_site(reader: Reader, text: str, web: Web, began: float) -> None:
     assert [entry.path for entry in web.log][:2] == ["/robots.txt", "/"]
     assert {entry.host for entry in web.log} == {HOST}, "it stays where it may go"
     assert len(web.log) == 1 + len(PATHS), "nothing is fetched before it is due"
-    assert web.apart(HOST)[0] > GAP - 0.05
+    assert web.apart(HOST)[0] > GAP - LATE

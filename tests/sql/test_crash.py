@@ -425,7 +425,7 @@ def test_everything_at_once_neither_fails_nor_breaks_anything(url: str, crawl: C
         elif what < 80:
             crawl.value("select unblock_host(%s)", host)
         elif what < 98:
-            crawl.value("select block_host(%s, %s)", host, crawl.now + SECOND)
+            crawl.value("select block_host(%s, clock_timestamp() + interval '1 s')", host)
         else:
             crawl.value("select keep_out(%s::bigint[])", ids[:1])
         time.sleep(0.005)

@@ -1,6 +1,7 @@
 """explain_page says why a page is not handed out now: an example of every code, and what it says to do does it."""
 
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -315,6 +316,9 @@ def new_crawlers(crawl: Crawl) -> str:
 def new_budget(crawl: Crawl) -> str:
     crawl.value("select recrawl.set_setting('budget', '24')")
     crawl.add(A, B, "http://c.test/")
+    to_next_hour = 3600 - time.time() % 3600
+    if to_next_hour < 20:
+        time.sleep(to_next_hour)  # then there is room for one more fetch
     crawl.now = wall()
     crawl.tick()
     taken = {page["url"] for page in crawl.next(lease=DAY)}

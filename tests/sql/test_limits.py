@@ -185,7 +185,7 @@ def test_crawlers_make_only_so_many_hosts_known_in_a_minute(db: Connection, craw
     set_setting(db, "max_unknown_hosts", 50)
     add_hosts(db, 2)
     to_next_minute = 60 - time.time() % 60
-    if to_next_minute < 20:
+    if to_next_minute < 40:
         time.sleep(to_next_minute)
 
     def take(host: str) -> bool:
@@ -225,7 +225,8 @@ def test_the_limit_of_new_hosts_holds_for_all_crawlers_together(
 
     with ThreadPoolExecutor(4) as pool:
         made = sum(pool.map(take, [login("crawler") for _ in range(4)]))
-    assert 40 <= made <= 80, "twice, if a minute ended"
+    # Twice if a minute ended. Each of the others may make one more that is not counted.
+    assert 40 <= made <= 2 * (40 + 3)
 
 
 ENDS = [

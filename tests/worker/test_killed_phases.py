@@ -123,11 +123,11 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
         if held.phase != "write" and victim == "child":
             assert found == before
         if victim == "child":
-            eventually(lambda: runs(moving)[-1] == (job, True), 600)
+            eventually(lambda: runs(moving)[-1] == (job, True), 1800)
             assert first.poll() is None
     if victim == "worker":
         with worker(url):
-            eventually(lambda: runs(moving)[-1] == (job, True), 600)
+            eventually(lambda: runs(moving)[-1] == (job, True), 1800)
     # A job that computes is interrupted when its worker is gone. Python may lose that interrupt while it compiles. The
     # job then completes before its process ends.
     completed_alone = [[True]] if held.phase == "compute" and victim == "worker" else []

@@ -496,7 +496,7 @@ class Terminal:
         self.process.wait()
         os.close(self.master)
 
-    def until(self, words: str, seconds: float = 60) -> None:
+    def until(self, words: str, seconds: float = 600) -> None:
         until = time.monotonic() + seconds
         while words not in self.said:
             assert time.monotonic() < until, self.said

@@ -183,7 +183,9 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 6)  # seconds of the other host
     for host in hosts[:2]:
         assert set(paths(web, host)) == {"/robots.txt"}
-        assert all(seconds > 30 for seconds in web.apart(host)), "on a busy machine the block may have ended"
+        first, *later = (entry.at for entry in web.of(host))
+        # At once again if another call of next_pages came before the block; after it if the machine is busy.
+        assert not [at for at in later if 5 < at - first < 30]
     assert len(paths(web, hosts[2])) == 6, "others are not disturbed"
     assert state(db, f"{page}/1").successes == state(db, f"{page}/2").successes == 0
     left = db.execute(

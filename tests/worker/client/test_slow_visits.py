@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from contextlib import ExitStack
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -117,7 +118,10 @@ def test_a_visit_in_a_thread_that_waits_for_its_slot_ends_with_the_client(
     add(db, *(f"http://h{host}.example/" for host in range(3)))
     began: list[bool] = []
 
+    entered = Event()
+
     def visit(page: Page) -> None:
+        entered.set()
         began.append(crawl.begins(page))
 
     crawl = ThreadedClient(url, user_agent="shop-bot", robots=False, preparation=3, ahead=4)
@@ -125,6 +129,7 @@ def test_a_visit_in_a_thread_that_waits_for_its_slot_ends_with_the_client(
     def fail() -> None:
         with crawl:
             crawl.spawn(visit, next(crawl))
+            assert entered.wait(60)
             raise KeyError("in the loop")
 
     with pytest.raises(KeyError):

@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -60,6 +62,31 @@ def interrupted(self, job, run_times):
     submit(self, job, run_times)
 
 ThreadPoolExecutor._do_submit_job = interrupted
+"""
+
+# The process of a job that is deaf to interrupts at first, as inside a callback of compiled code.
+DEAF = """
+import sys, time
+from recrawl.jobs import child
+
+class Deaf:
+    def __del__(self):
+        print("deaf", file=sys.stderr, flush=True)
+        time.sleep(60)
+
+class Job:
+    def __init__(self, url):
+        pass
+
+    def run(self):
+        Deaf()
+        time.sleep(60)
+
+class Entry:
+    load = staticmethod(lambda: Job)
+
+child.JOBS = {"rates": Entry}
+child.main("rates", "")
 """
 
 
@@ -227,11 +254,25 @@ def test_a_stop_is_not_taken_for_the_failure_of_a_job(crawl: Crawl, url: str) ->
 
 
 def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
+    only(crawl.connection, "")  # a process that is stopped while it loads its job says so
     with worker(url) as process:
         for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
             process.send_signal(number)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0 and "Traceback" not in said, said
+
+
+def test_a_job_hears_an_interrupt_that_python_drops() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", DEAF], stdin=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin and process.stderr
+        process.stdin.write("run\n")
+        process.stdin.flush()
+        assert process.stderr.readline() == "deaf\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) != 0
+        said = process.stderr.read()
+    assert "ignored" not in said and said.endswith("KeyboardInterrupt\n"), said
 
 
 @pytest.mark.parametrize("held_for", [0.2, 1, 30])
@@ -472,7 +513,7 @@ def newest_run(crawl: Crawl) -> int:
 
 def everything_runs_again(crawl: Crawl, newest: int) -> None:
     again = "select count(distinct job) from job where token > %s and ok"
-    eventually(lambda: crawl.value(again, newest) == len(BATCH))
+    eventually(lambda: crawl.value(again, newest) == len(BATCH), 600)
 
 
 @pytest.mark.soak
@@ -594,7 +635,8 @@ def test_a_sample_of_a_large_crawl_shows_what_moved_and_only_that(crawl: Crawl, 
     assert crawl.value("select sample_percent('page', 100)") < 60
     run_job("allocate", url)
     moved = "select moved_since_allocation(a) from allocation a order by token desc limit 1"
-    assert [crawl.value(moved) for _ in range(10)] == [None] * 10
+    # One sample of ten may say so wrongly, if the new version of many a page lies in another block.
+    assert [crawl.value(moved) for _ in range(10)].count(None) >= 9
     crawl.connection.execute("update page set value = 2 * value")
     assert all("values" in crawl.value(moved) for _ in range(10))
 
@@ -784,11 +826,12 @@ def test_whenever_a_worker_or_its_job_is_killed_the_next_run_completes(crawl: Cr
         crawl.connection.execute("update page set pinned_rate = %s", [1 + round_ / 4])
         with worker(url) as process:
             time.sleep(rng.uniform(0.5, 5))
-            os.kill(rng.choice([process.pid, *children(process)]), signal.SIGKILL)
+            with suppress(ProcessLookupError):  # the job has just ended
+                os.kill(rng.choice([process.pid, *children(process)]), signal.SIGKILL)
             time.sleep(0.5)
     crawl.connection.execute("truncate job")
     with worker(url):
-        eventually(lambda: {job for job, ok in runs(crawl) if ok} == set(BATCH))
+        eventually(lambda: {job for job, ok in runs(crawl) if ok} == set(BATCH), 600)
     (spent,) = crawl.rows("select sum(frequency) as spent from page_status")
     assert spent["spent"] == pytest.approx(300, rel=1e-3)
     assert misplaced(crawl) == []

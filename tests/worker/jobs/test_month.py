@@ -177,6 +177,8 @@ class Month:
                 self.crawl.rows("select * from add_pages(%s)", self.web.grow(FOUND_A_DAY // 4))
             if step % (STEPS // 20) == 0:
                 self.retention.run()
+                # Autovacuum comes by the true time, a few times in the whole month.
+                self.crawl.connection.execute("vacuum")
             self.step()
         value = self.crawl.rows("select url, value from page_status")
         of_page = {int(row["url"].rpartition("/")[2]): row["value"] for row in value}

@@ -52,10 +52,11 @@ class Web:
 
     def begin(self) -> None:
         """Known pages were fetched before and are due at any time of their intervals."""
-        self.crawl.connection.execute("select setseed(0.5)")  # the same due times in every run
         for statement in (
             "update page set fetched_at = %(t)s where page_id = any (%(pages)s)",
-            "update page p set due_at = %(t)s::timestamptz + random() * interval '1 day' / s.frequency"
+            # The fractions of the multiples of the golden ratio: spread evenly, and the same in every run.
+            "update page p set due_at = %(t)s::timestamptz"
+            " + (p.page_id * 0.6180339887 %% 1)::float8 * interval '1 day' / s.frequency"
             " from page_status s where s.page_id = p.page_id and p.page_id = any (%(pages)s)",
             "update queue q set due_at = p.due_at from page p where p.page_id = q.page_id",
             "update host h set head_due = q.due_at, ready_at = greatest(q.due_at, %(t)s)"

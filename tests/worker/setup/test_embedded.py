@@ -82,15 +82,15 @@ class Holder:
 
     def says(self) -> str:
         """Its standard error until it ended."""
-        return str(self.process.communicate(timeout=60)[1])
+        return str(self.process.communicate(timeout=600)[1])
 
     def leave(self) -> None:
-        _, says = self.process.communicate(timeout=60)
+        _, says = self.process.communicate(timeout=600)
         assert self.process.returncode == 0, says
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=600)
 
 
 @pytest.fixture

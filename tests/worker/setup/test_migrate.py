@@ -180,7 +180,7 @@ class Project:
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
 
     def run(self, url: str | None, module: str, *arguments: str) -> str:
@@ -571,7 +571,7 @@ def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -
             assert crawler.execute("select code from recrawl.report(%s)", [result]).fetchall() == [("ok",)]
         assert len(out) == 3
         holder.execute("select pg_advisory_unlock(4711)")
-        _, errors = migration.communicate(timeout=60)
+        _, errors = migration.communicate(timeout=600)
         assert migration.returncode == 0, errors
 
 
@@ -611,7 +611,7 @@ def test_a_migration_says_which_session_it_waits_for(copy: Project, url: str, wh
         holder.rollback()
         holder.execute("select pg_advisory_unlock_all()")
         holder.commit()
-        _, errors = migration.communicate(timeout=60)
+        _, errors = migration.communicate(timeout=600)
         assert migration.returncode == 0, errors
         assert "waits for" not in errors, "it says it once"
 

@@ -122,7 +122,7 @@ def test_crawlers_do_not_wait_behind_a_migration_that_waits(copy: Project, url: 
             said = stderr.readline()
         finally:
             holder.rollback()
-            _, errors = migration.communicate(timeout=60)
+            _, errors = migration.communicate(timeout=600)
     assert migration.returncode == 0, errors
     assert f"the migration waits for process {pid} (" in said
     assert rows(url, "select later from recrawl_internal.setting") == [(None,)]

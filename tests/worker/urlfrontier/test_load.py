@@ -113,7 +113,7 @@ def first_word(n: int, address: str, later: datetime) -> pb.URLItem:
 
 
 def wait_for(stream: Endless, count: int) -> None:
-    end = time.monotonic() + 300
+    end = time.monotonic() + 1200
     while stream.settled() < count:
         assert stream.error is None and time.monotonic() < end, (stream.error, stream.settled())
         stream.send_again()

@@ -328,7 +328,7 @@ def test_dashboard_serves_until_it_is_stopped(url: str, stop: signal.Signals) ->
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
         process.send_signal(stop)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=600) == 0
         assert "stopped" in process.stdout.read()
 
 

@@ -34,6 +34,7 @@ def main(name: str, url: str) -> None:
     os.dup2(2, 1)  # anything else that is printed must not be read as an answer
     requests: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=[requests], daemon=True).start()
+    sys.unraisablehook = _interrupt_again
     job: Job | None = None
     while requests.get():
         started = time.monotonic()
@@ -52,7 +53,10 @@ def main(name: str, url: str) -> None:
         if not keeps_running:
             # When the worker has the answer, it closes standard input, and _listen() then interrupts this process.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        print(json.dumps(outcome), file=replies, flush=True)
+        try:
+            print(json.dumps(outcome), file=replies, flush=True)
+        except BrokenPipeError:  # the worker has ended
+            os._exit(1)
         if not keeps_running:
             return
 
@@ -65,6 +69,14 @@ def _listen(requests: "SimpleQueue[str]") -> None:
     _thread.interrupt_main()
     time.sleep(ABANDONED_AFTER)
     os._exit(1)
+
+
+def _interrupt_again(lost: Any) -> None:
+    """Python drops an exception that is raised inside a callback of compiled code, also an interrupt."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 if __name__ == "__main__":
