@@ -22,12 +22,9 @@ comment on column recrawl.allocation_run.utility is
     'The expected value of the objective, as a mean of all pages: pages with a higher value count more. If the '
     'objective is freshness, it is the share of the value that is fresh, 0 to 1. null stands for minus infinity: '
     'pages that change get no fetches. The same holds for null in limit_with_gaps and limit_without_gaps.';
-comment on column recrawl.allocation_run.limit_with_gaps is
-    'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl.allocation_run.settings_cost is
     'How much utility the policy, the pinned intervals, and the settings exploration, longest_interval and '
     'shortest_interval cost: limit_with_gaps minus utility.';
 comment on column recrawl.allocation_run.longest_days is
     'Each page without a pinned interval, on a host that is not blocked, is fetched at least once in this number of '
     'days; null = there is no minimum.';
-comment on column recrawl.allocation_run.seconds is 'Time from reading the pages until the prices were in force.';

@@ -55,6 +55,5 @@ comment on column recrawl.host_status.max_pages is
 comment on column recrawl.host_status.prior_changes is
     'The guess for a new page of the host: it starts as if recrawl had seen prior_changes changes in prior_days days. '
     'null = the guess is the same as for other hosts.';
-comment on column recrawl.host_status.prior_days is 'The number of days for prior_changes.';
 comment on column recrawl.host_status.blocked_until is
     'The end of the block. The year 9999 = until unblock_host is called; null = the host is not blocked.';

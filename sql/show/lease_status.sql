@@ -12,4 +12,3 @@ comment on view recrawl.lease_status is
 select copy_comments('recrawl.lease_status');
 comment on column recrawl.lease_status.lease_until is 'The end of the lease.';
 comment on column recrawl.lease_status.pages is 'The number of its pages.';
-comment on column recrawl.lease_status.unreported is 'The number of its pages that are not reported yet.';

@@ -68,8 +68,6 @@ comment on column recrawl.page_status.state is
     'failed max_attempts times; tried rarely. done: a crawler or add_pages gave it the due time infinity. '
     'declined: its crawler will never request it. gone: 410. moved: a permanent redirect. excluded: by a pattern. '
     'kept_out: by keep_out().';
-comment on column recrawl.page_status.last_status is
-    'HTTP status of the last report; 0 or a negative number = there was no answer.';
 comment on column recrawl.page_status.etag is 'Etag of the last successful fetch.';
 comment on column recrawl.page_status.last_modified is 'Last-Modified of the last successful fetch.';
 comment on column recrawl.page_status.content_hash is 'Hash of the last successful fetch, as the crawler reported it.';
