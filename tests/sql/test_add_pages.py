@@ -58,6 +58,13 @@ def test_a_page_with_a_due_time_waits_for_it(crawl: Crawl) -> None:
     assert len(crawl.next()) == 1
 
 
+def test_pages_with_one_due_time_come_in_the_order_given(crawl: Crawl) -> None:
+    given = [f"http://a.test/{i}" for i in (2, 0, 3, 1)]
+    crawl.add(*given, due=[crawl.now])
+    assert urls(crawl.next(ahead=MINUTE)) == given
+    assert crawl.value("select max(dues[i]) from lease, generate_series(1, 4) i") == crawl.now
+
+
 def test_nothing_is_added_from_nothing(crawl: Crawl) -> None:
     assert crawl.add() == []
     assert crawl.rows("select * from add_pages(null)") == []

@@ -79,6 +79,14 @@ def test_ended_leases_and_reported_pages_are_not_told_of(crawl: Crawl) -> None:
     assert blocked(crawl, 1) == []
 
 
+def test_pages_of_a_host_whose_block_ends_now_are_not_told_of(crawl: Crawl) -> None:
+    looking_ahead(crawl)
+    crawl.value("select block_host_at(%s, 'a.test', %s, null)", crawl.now, crawl.now + MINUTE)
+    assert len(blocked(crawl, 1)) == 5
+    crawl.wait(MINUTE)
+    assert blocked(crawl, 1) == []
+
+
 def test_a_further_429_of_a_blocked_host_moves_nothing_unless_it_asks_for_longer(crawl: Crawl) -> None:
     looking_ahead(crawl)
     BLOCKS["429"](crawl)

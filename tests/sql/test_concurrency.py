@@ -445,11 +445,14 @@ def test_many_urls_that_a_hanging_transaction_found_keep_no_others_waiting_long(
         crawl.tick()
         crawl.wait(SECOND)
     assert crawl.value("select count(*) from page where url like '%%free.test%%'") == 150
+    crawl.connection.execute("delete from graph_news")
     hung.connection.commit()
     for _ in range(5):
         crawl.tick()
     assert crawl.rows("select * from link_later") == []
     assert crawl.value("select sum(length(targets) / 8) from link") == 5 * 90
+    news = {row["page_id"] for row in crawl.rows("select page_id from graph_news")}
+    assert {page["page_id"] for page in pages} <= news, "the graph learns that they have more links"
 
 
 def test_what_is_set_aside_of_a_page_that_is_gone_is_taken_in_all_the_same(crawl: Crawl, beside: Beside) -> None:

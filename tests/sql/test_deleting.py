@@ -153,7 +153,7 @@ def test_one_host_may_be_asked_alone(crawl: Crawl, kind: str) -> None:
 
 
 def test_a_host_asked_alone_keeps_its_gap_and_its_blocks(crawl: Crawl) -> None:
-    crawl.add(A, A2, B)
+    crawl.add(A, A2, "http://a.test/3", B)
     of_host = "select * from next_pages_at(%s, 10, '0', '10 minutes', null, '0', 'a.test')"
     assert len(crawl.rows(of_host, crawl.now)) == 1
     assert crawl.rows(of_host, crawl.now) == []
@@ -161,11 +161,14 @@ def test_a_host_asked_alone_keeps_its_gap_and_its_blocks(crawl: Crawl) -> None:
     crawl.value("select block_host_at(%s, 'a.test', 'infinity', null)", crawl.now)
     assert crawl.rows(of_host, crawl.now) == []
     crawl.value("select unblock_host_at(%s, 'a.test')", crawl.now)
-    crawl.value("select set_host('a.test', one_at_a_time => true)")
+    crawl.value("select set_host('a.test', gap => '0.1 s', one_at_a_time => true)")
     (page,) = crawl.rows(of_host, crawl.now)
-    crawl.wait(MINUTE)
-    assert crawl.rows(of_host, crawl.now) == [], "its page is out"
+    crawl.value("select block_host_at(%s, 'a.test', %s, null)", crawl.now, crawl.now + SECOND / 5)
+    for wait in (SECOND / 4, MINUTE):
+        crawl.wait(wait)
+        assert crawl.rows(of_host, crawl.now) == [], "its page is out, and the block is over"
     crawl.report_ok([page])
+    assert len(crawl.rows(of_host, crawl.now)) == 1
 
 
 def test_a_report_of_a_page_that_was_deleted_brings_no_links(crawl: Crawl) -> None:

@@ -110,6 +110,13 @@ def test_a_failure_waits_and_teaches_nothing(judge: Judge, attempts: int, wait: 
     assert found["pulse"]["letters"] == ("E" if attempts else "e")
 
 
+@pytest.mark.parametrize(("days", "skipped"), [(0.5, None), (1.5, 1), (2.5, 2)])
+def test_whole_intervals_that_passed_before_the_slot_were_skipped(
+    judge: Judge, days: float, skipped: int | None
+) -> None:
+    assert judge({}, lease=LEASE | {"due": SLOT - days * DAY})["pulse"]["skipped"] == skipped
+
+
 def test_a_throttled_request_says_what_its_host_asked_for(judge: Judge) -> None:
     found = judge({"status": 429, "extras": {"retry_after": "120"}})
     update = found["host_update"]
@@ -157,6 +164,8 @@ def test_a_declined_page_keeps_its_last_request_and_gives_its_slot_back(judge: J
         ({}, PAGE, None, "outranked", "stale_lease", False),
         ({"lease_id": 61}, PAGE, None, "first", "stale_lease", False),  # it was never given out
         ({"lease_id": 39}, PAGE, None, "first", "stale_lease", False),  # a newer report came first
+        ({"lease_id": 60}, PAGE, None, "first", "stale_lease", True),  # it is the newest
+        ({"fetched_at": NOW - DAY}, PAGE, None, "first", "stale_lease", False),  # no fetch after the last one
         ({"lease_id": 40}, PAGE, LEASE, "first", "duplicate", False),
         ({}, PAGE, LEASE, "repeated", "duplicate", False),
         ({"lease_id": None}, PAGE, None, "first", "ok", True),

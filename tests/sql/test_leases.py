@@ -20,6 +20,24 @@ def test_a_lease_that_runs_out_gives_its_pages_back(crawl: Crawl) -> None:
     assert again[0]["lease_id"] != pages[0]["lease_id"]
 
 
+def test_a_lease_has_ended_at_its_end_for_everybody(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    lease, ends = page["lease_id"], page["lease_until"]
+    crawl.value("select block_host_at(%s, 'a.test', 'infinity', null)", crawl.now)
+    crawl.now = ends - timedelta(microseconds=1)
+    held = [
+        "select lease_id from leases_of_at(%s, null)",
+        "select lease_id from blocked_pages_at(%s, '{1}')",
+    ]
+    assert [crawl.rows(query, crawl.now) for query in held] == [[{"lease_id": lease}]] * 2
+    crawl.now = ends
+    assert [crawl.rows(query, crawl.now) for query in held] == [[], []]
+    assert crawl.extend(lease, MINUTE) is None
+    assert crawl.release(lease) == 0
+    assert codes(crawl.report_ok([page])) == ["stale_lease"]
+
+
 def test_only_what_was_not_reported_comes_back(crawl: Crawl) -> None:
     crawl.add("http://a.test/", "http://b.test/")
     first, second = crawl.next()

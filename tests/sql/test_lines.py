@@ -136,6 +136,28 @@ def test_few_hosts_ready_for_both_fill_a_call_that_looks_ahead(crawl: Crawl) -> 
         crawl.connection.execute("delete from page; update host set pages = 0")
 
 
+def test_hosts_that_can_give_more_than_expected_fill_a_call_and_no_more(crawl: Crawl) -> None:
+    """Ten pages are expected of each of the four hosts, and each has slots for 91."""
+    add_due(crawl, range(2), 90)
+    add_new(crawl, range(100, 102), 90)
+    for host in (0, 1, 100, 101):
+        crawl.value("select set_host(%s, gap => '0.1 s')", f"h{host}.test")
+    crawl.tick()
+    assert Counter(map(is_new, crawl.next(100, ahead=9 * SECOND))) == {True: 50, False: 50}
+
+
+@pytest.mark.parametrize("short", ["due", "new"])
+def test_a_kind_whose_hosts_have_one_page_each_has_its_share_too(crawl: Crawl, short: str) -> None:
+    """Each host is expected to give ten pages, so further rounds make up for the missing pages."""
+    many, few = (range(1), 20), (range(100, 120), 1)
+    add_due(crawl, *(few if short == "due" else many))
+    add_new(crawl, *(few if short == "new" else many))
+    crawl.tick()
+    for _ in range(2):  # the one kind is asked first, then the other
+        assert Counter(map(is_new, crawl.next(10, ahead=10 * SECOND))) == {True: 5, False: 5}
+        crawl.wait(MINUTE)
+
+
 # ------------------------------------------------------------------------------------------------------- value
 
 
@@ -222,12 +244,12 @@ def test_any_value_has_a_class(crawl: Crawl, values: list[float]) -> None:
 
 
 def test_of_a_visited_host_no_much_worse_pages_are_taken_while_others_have_better(crawl: Crawl) -> None:
-    add_new(crawl, range(20), 4, [16.0, 8.0, 1.0, 1.0] * 20)
+    add_new(crawl, range(20), 4, [16.0, 4.0, 2.0, 1.0] * 20)
     crawl.tick()
-    assert {page["value"] for page in crawl.next(20, ahead=9 * SECOND)} == {16.0, 8.0}
+    assert {page["value"] for page in crawl.next(20, ahead=9 * SECOND)} == {16.0, 4.0}, "down to a quarter of the best"
     # Nothing better waits any more.
     crawl.wait(MINUTE)
-    assert Counter(page["value"] for page in crawl.next(100, ahead=9 * SECOND)) == {16.0: 10, 8.0: 10, 1.0: 40}
+    assert Counter(page["value"] for page in crawl.next(100, ahead=9 * SECOND)) == {16.0: 10, 4.0: 10, 2.0: 20, 1.0: 20}
 
 
 @pytest.mark.parametrize(
@@ -440,6 +462,18 @@ def test_next_ready_at_is_not_now_while_a_host_with_both_is_in_its_gap(crawl: Cr
         assert crawl.host("h0.test")["ready_at"] == start + (turn + 1) * 8 * SECOND
         crawl.now = crawl.value("select next_ready_time(%s)", crawl.now)
         assert crawl.now == start + (turn + 1) * 8 * SECOND
+
+
+@pytest.mark.parametrize("waiting", ["due", "new"])
+def test_next_ready_at_is_the_first_slot_of_the_hosts_that_wait(crawl: Crawl, waiting: str) -> None:
+    crawl.value("select set_setting('discovery', %s)", "1" if waiting == "due" else "0")
+    crawl.value("select set_host('h0.test', gap => '8 seconds')")
+    crawl.value("select set_host('h1.test', gap => '1 hour')")
+    add_due(crawl, range(2), 2 if waiting == "due" else 1)
+    add_new(crawl, range(2), 2 if waiting == "new" else 1)
+    crawl.tick()
+    assert {is_new(page) for page in crawl.next()} == {waiting == "due"}, "only the other kind is left"
+    assert crawl.value("select next_ready_time(%s)", crawl.now) == crawl.now + 8 * SECOND
 
 
 def test_a_host_keeps_its_place_among_revisits_while_its_new_pages_are_fetched(crawl: Crawl) -> None:

@@ -55,6 +55,13 @@ def test_never_more_than_asked_for(crawl: Crawl, n: int) -> None:
     assert len(crawl.next(n, ahead=MINUTE)) == min(n, 30)
 
 
+def test_a_call_goes_on_while_one_page_is_missing(crawl: Crawl) -> None:
+    """The first round locks one host, because a host has slots for both pages."""
+    crawl.value("select set_setting('discovery', '1')")
+    crawl.add("http://a.test/", "http://b.test/")
+    assert len(crawl.next(2, ahead=SECOND)) == 2
+
+
 def test_http_https_and_ports_of_a_name_share_one_gap(crawl: Crawl) -> None:
     crawl.add("http://a.test/1", "https://a.test/2", "http://a.test:8080/3")
     assert len(crawl.next()) == 1
@@ -265,13 +272,21 @@ def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
     assert ready() is None
     crawl.add("http://a.test/1", "http://a.test/2")
     assert ready() == crawl.now + 0.02 * SECOND, "the caller got nothing, because another transaction has the host"
-    (first,) = crawl.next()
+    (first,) = crawl.next(lease=30 * SECOND)
     assert ready() == crawl.now + SECOND
     crawl.wait(SECOND)
     (second,) = crawl.next()
     assert ready() == first["lease_until"], "then the first lease may have run out"
     crawl.report_ok([first, second])
     assert ready() == first["fetch_at"] + DAY
+
+
+def test_a_lease_that_should_have_ended_long_ago_is_asked_for_once_a_second(crawl: Crawl) -> None:
+    """Another transaction has locked it."""
+    crawl.add("http://a.test/")
+    crawl.next()
+    crawl.wait(12 * MINUTE)
+    assert crawl.value("select next_ready_time(%s)", crawl.now) == crawl.now + SECOND
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,22 @@ def test_next_ready_at_knows_the_pace(crawl: Crawl) -> None:
     assert asked[1:] == [10 * SECOND] * 4
 
 
+def test_next_ready_at_knows_the_share_that_new_pages_have_while_revisits_take_the_budget(crawl: Crawl) -> None:
+    add_due(crawl, range(50), 1)
+    add_new(crawl, range(100, 110), 1)
+    crawl.tick()
+    set_budget(crawl, 0.1, discovery=0.5)
+    crawl.next()
+    waits = []
+    for _ in range(4):
+        ready = crawl.value("select next_ready_time(%s)", crawl.now)
+        waits.append(ready - crawl.now)
+        crawl.now = ready
+        (page,) = crawl.next()
+        assert is_new(page)
+    assert waits[1:] == [20 * SECOND] * 3
+
+
 @pytest.mark.parametrize("step", [-DAY, -2 * HOUR, 400 * DAY])
 def test_a_clock_that_steps_does_not_stop_new_pages(crawl: Crawl, step: timedelta) -> None:
     crawl.now += 1000 * DAY

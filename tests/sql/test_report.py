@@ -83,6 +83,7 @@ def test_what_counts_as_a_change(crawl: Crawl, second: Row, changes: int) -> Non
 def test_304_keeps_the_validators_and_200_replaces_them(crawl: Crawl) -> None:
     crawl.report(result_of(popped(crawl), etag='"x"', last_modified="2029-12-31T10:00:00Z"))
     assert fetch_again(crawl, status=304)["etag"] == '"x"'
+    assert fetch_again(crawl, changes=0)["etag"] == '"x"', "the crawler says that it is the same version"
     status = fetch_again(crawl)
     assert (status["etag"], status["last_modified"]) == (None, None)
 
@@ -359,6 +360,17 @@ def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl:
     assert crawl.host("a.test")["gap"] == 2 * SECOND
 
 
+@pytest.mark.parametrize("by", ["report", "set_robots"])
+def test_a_crawl_delay_below_a_second_counts_too(crawl: Crawl, by: str) -> None:
+    crawl.value("select set_setting('default_gap', '0.1 s')")
+    page = popped(crawl)
+    if by == "report":
+        crawl.report(result_of(page, crawl_delay=0.5))
+    else:
+        crawl.value("select set_robots_at(%s, 'http://a.test/', 200, '', 0.5)", crawl.now)
+    assert crawl.host("a.test")["gap"] == SECOND / 2
+
+
 def test_a_reported_crawl_delay_does_not_shorten_the_one_of_robots_txt(crawl: Crawl) -> None:
     crawl.add("http://a.test/", "http://a.test/1")
     crawl.value("select set_robots_at(%s, 'http://a.test/', 200, '', 10)", crawl.now)
@@ -497,6 +509,11 @@ def test_unknown_pages_are_told(crawl: Crawl) -> None:
             {"page_id": 1, "status": 1000},
             "status must be an HTTP status, or 0 or less when there was no answer, got 1000",
         ),
+        (
+            {"page_id": 1, "status": -32769},
+            "status must be an HTTP status, or 0 or less when there was no answer, got -32769",
+        ),
+        ({"page_id": 1, "status": 200, "content_hash": "x" * 1001}, "content_hash is longer than 1000 characters"),
         ({"page_id": 1, "status": "ok"}, 'status: invalid input syntax for type integer: "ok"'),
         ({"page_id": 1, "status": "NaN"}, 'invalid input syntax for type integer: "NaN"'),
         ({"page_id": 1, "status": 1e40}, "out of range"),
@@ -520,7 +537,7 @@ def test_a_bad_element_is_told_why_and_harms_no_other(crawl: Crawl, element: obj
     page = popped(crawl)
     before, bad, after = crawl.report({"page_id": 999, "status": 200}, element, result_of(page))
     assert (before["code"], bad["code"], after["code"]) == ("unknown_page", "invalid", "ok")
-    assert bad["ord"] == 2
+    assert (before["ord"], bad["ord"], after["ord"]) == (1, 2, 3)
     assert detail in bad["detail"]
 
 

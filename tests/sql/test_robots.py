@@ -1,5 +1,7 @@
 """Other needs of a client: a robots.txt for all crawlers, slots without a page, and slots that stay spent."""
 
+from datetime import timedelta
+
 import psycopg
 import pytest
 
@@ -102,6 +104,18 @@ def test_a_host_that_refuses_its_robots_txt_is_left_alone_ever_longer_whatever_i
     assert crawl.host("b.example")["blocked_until"] is None, "it fails, and asks for nothing"
 
 
+@pytest.mark.parametrize(
+    ("age", "good_for"), [(0 * HOUR, DAY), (HOUR, 23 * HOUR), (23.5 * HOUR, HOUR), (24.5 * HOUR, HOUR)]
+)
+def test_what_cannot_be_had_shortens_no_days_rules_and_leaves_them_an_hour_at_least(
+    crawl: Crawl, age: timedelta, good_for: timedelta
+) -> None:
+    set_robots(crawl, "http://a.example/", 200, "# rules")
+    crawl.wait(age)
+    assert set_robots(crawl, "http://a.example/", 500)
+    assert robots(crawl, "http://a.example/")[0]["good_for"] == good_for
+
+
 def test_more_than_500_kib_are_cut(crawl: Crawl) -> None:
     set_robots(crawl, "http://a.example/", 200, "x" * 600_000)
     assert len(robots(crawl, "http://a.example/")[0]["rules"]) == 500 * 1024
@@ -178,15 +192,18 @@ def test_there_is_no_slot_of_a_held_host_nor_in_a_pause_nor_too_far_ahead(crawl:
     assert take_slot(crawl, "a.example") == []
     assert len(take_slot(crawl, "b.example", "0")) == 1
     assert take_slot(crawl, "b.example", "0.9 s") == []
+    crawl.wait(HOUR)
+    assert len(take_slot(crawl, "a.example", "0")) == 1, "the block is over"
     crawl.connection.execute("select pause()")
     assert take_slot(crawl, "b.example") == []
 
 
 def test_a_slot_counts_as_a_fetch_of_the_budget(crawl: Crawl) -> None:
     crawl.connection.execute("select set_setting('budget', '86400')")
-    before = crawl.value("select last_value from fetch_count")
+    counts = "select array[f.last_value, n.last_value] from fetch_count f, new_count n"
+    fetched, new = crawl.value(counts)
     take_slot(crawl, "a.example")
-    assert crawl.value("select last_value from fetch_count") == before + 1
+    assert crawl.value(counts) == [fetched + 1, new], "and as no new page"
 
 
 @pytest.mark.parametrize("host", [None, "", "a b", "http://a.example/"])
@@ -231,6 +248,12 @@ def test_with_notice_alone_there_is_one_page_a_host(crawl: Crawl) -> None:
     crawl.add(*(f"http://{host}.example/{n}" for host in "ab" for n in range(9)))
     pages = crawl.rows("select * from next_pages_at(%s, 100, '0', '10 minutes', null, '5 s')", crawl.now)
     assert [row["wait"] for row in pages] == [5 * SECOND] * 2
+
+
+def test_no_slot_is_sooner_than_the_notice(crawl: Crawl) -> None:
+    for wait in (3, 4):
+        (slot,) = crawl.rows("select * from take_slot_at(%s, 'a.example', '10 s', '3 s')", crawl.now)
+        assert slot["fetch_at"] - crawl.now == slot["wait"] == wait * SECOND
 
 
 @pytest.mark.parametrize("notice", ["-1 s", "59 s", None])

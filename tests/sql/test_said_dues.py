@@ -172,8 +172,10 @@ def test_it_never_comes_by_itself_and_nothing_waits_for_it(crawl: Crawl, state: 
 def test_who_asks_for_it_gets_it(crawl: Crawl, state: str, way: str) -> None:
     page = put_to_rest(crawl, state)
     crawl.add(URL)
+    crawl.add(URL, due=["infinity"])
     crawl.report({"url": "http://b.test/", "status": 200, "links": [URL]})
     crawl.tick()
+    assert crawl.page(URL)["state"] == state
     assert comes_within(crawl, DAY) == [], "to find it again is not to ask for it"
     if way == "fetch_now":
         crawl.value("select fetch_now_at(%s, array[%s::bigint])", crawl.now, page["page_id"])
