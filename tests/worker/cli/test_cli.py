@@ -202,9 +202,24 @@ def test_a_report_that_cannot_be_written_names_its_file(url: str, tmp_path: Path
     assert error(url, "dashboard", "--file", str(file)) == f"recrawl: cannot write {file}: No such file or directory"
 
 
-@pytest.mark.parametrize("n", ["0", str(2**31)])
-def test_a_number_of_pages_that_cannot_be_is_refused(n: str) -> None:
-    assert f"{n} is not in the range 1<=x<=2147483647" in error(None, "look", n)
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("look 0", "0 is not in the range 1<=x<=2147483647"),
+        ("look 2147483648", "2147483648 is not in the range 1<=x<=2147483647"),
+        ("next 2147483648", "2147483648 is not in the range x<=2147483647"),
+        ("next --per-host 2147483648", "2147483648 is not in the range x<=2147483647"),
+        (f"release {2**63}", f"{2**63} is not in the range -9223372036854775808<=x<=9223372036854775807"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused(arguments: str, says: str) -> None:
+    assert says in error(None, *arguments.split())
+
+
+@pytest.mark.parametrize("name", ["next", "look"])
+def test_the_help_says_how_many_pages_there_are_without_a_number(name: str) -> None:
+    (n,) = [parameter.default for parameter in cli.cli.commands[name].params if parameter.name == "n"]
+    assert f"N pages (default {n})" in " ".join(output(None, name, "--help").split())
 
 
 def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, connection: psycopg.Connection) -> None:
@@ -265,7 +280,8 @@ def test_status_says_what_is_an_estimate(url: str, connection: psycopg.Connectio
 def test_psql_finds_the_functions_as_the_readme_writes_them(url: str) -> None:
     added(url, "http://a.test/")
     assert output(url, "psql", "-XAtc", "select url from next_pages(1)") == "http://a.test/\n"
-    assert recrawl(url, "psql", "-Xc", "select nowhere").returncode == 1
+    done = recrawl(url, "psql", "-Xc", "select nowhere")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
 
 
 def test_psql_puts_no_password_on_its_command_line(url: str) -> None:
@@ -308,7 +324,12 @@ def test_a_crawl_can_stay_on_the_hosts_of_its_first_urls(url: str, connection: p
     there = ["http://www.a.test/", "http://a.test.evil.test/", "http://a-test/", "http://c.test/?http://a.test/"]
     codes = connection.execute("select code from recrawl.add_pages(%s)", [here + there]).fetchall()
     assert codes == [("new",)] * 3 + [("excluded",)] * 4
-    assert recrawl(url, "add", "--only-these-hosts", "urls.txt").returncode == 64, "a file may name millions of hosts"
+
+
+@pytest.mark.parametrize("sources", ["urls.txt", "http://a.test/ urls.txt", "http:///"])
+def test_only_these_hosts_are_those_of_urls_and_not_of_a_file_which_may_have_millions(url: str, sources: str) -> None:
+    done = recrawl(url, "add", "--only-these-hosts", *sources.split())
+    assert done.returncode == 64 and "needs URLs and no files" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -346,7 +367,8 @@ def test_values_rates_and_meta_of_a_file_arrive(url: str, connection: psycopg.Co
 
 def test_files_and_urls_mix(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
     (tmp_path / "list").write_text(f"{A}\n")
-    assert output(url, "add", str(tmp_path / "list"), B) == "2 new\n"
+    done = recrawl(url, "add", str(tmp_path / "list"), B)
+    assert (done.stdout, done.stderr) == ("2 new\n", ""), "a bar is for terminals"
     assert addresses(connection) == {A, B}
 
 

@@ -21,6 +21,7 @@ def page(connection: psycopg.Connection) -> str:
 
 def test_a_page_is_explained_in_eighty_columns_by_its_url_in_any_spelling_or_its_id(url: str, page: str) -> None:
     text = output(url, "explain", "HTTPS" + page.removeprefix("https") + "#top")
+    assert page in text, "to be copied in one piece"
     said = [line for line in text.splitlines() if page not in line]
     assert max(map(len, said)) <= 80
     assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == [

@@ -1,5 +1,7 @@
 """Tables, at every width."""
 
+from datetime import datetime
+
 import pytest
 
 from recrawl.cli import show
@@ -8,6 +10,10 @@ ROWS = [
     {"policy": "opt_polite", "fresh": "97.4 %", "changes seen a day": "1,012,345", "unused a day": "0"},
     {"policy": "best_first", "fresh": "3.8 %", "changes seen a day": "never seen", "unused a day": "1,840"},
 ]
+
+
+def test_a_time_of_another_day_has_its_date() -> None:
+    assert show.readable(datetime(2024, 2, 29, 12, 30, 5)) == "2024-02-29 12:30:05"
 
 
 @pytest.mark.parametrize("width", [*range(20, 70), 200])

@@ -147,6 +147,7 @@ def test_status_goes_from_nothing_to_a_crawl_that_works(url: str, now: Crawl, ne
     with worker(url):
         eventually(lambda: state(url) in ("nothing_due", "no_allocation"))
         eventually(lambda: output(url, "status").startswith("✓ "))
+        eventually(lambda: re.search(r"^. rates .* next ", output(url, "jobs"), re.MULTILINE))
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -443,8 +444,9 @@ def test_jobs_tells_what_ran_what_comes_and_the_runs_of_one(url: str, now: Crawl
     text = output(url, "jobs")
     assert re.search(r"^✓ allocate +ran .* ago, took ", text, re.MULTILINE)
     assert "No worker runs" in text
-    (run,) = [json.loads(line) for line in output(url, "jobs", "allocate", "--json").splitlines()]
-    assert run["ok"] and run["job"] == "allocate"
+    of_all = output(url, "jobs", "--json")
+    (run,) = [json.loads(line) for line in of_all.splitlines()]
+    assert run["ok"] and run["job"] == "allocate" and output(url, "jobs", "allocate", "--json") == of_all
     assert {name for name in JOBS if re.search(rf"^. {name} ", text, re.MULTILINE)} == set(JOBS)
 
 
@@ -505,6 +507,14 @@ class Terminal:
 
     def type(self, keys: str) -> None:
         os.write(self.master, keys.encode())
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_on_a_terminal_the_mark_has_a_colour(url: str, no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    with Terminal(url, "status") as terminal:
+        terminal.until("There is no page yet.")
+        assert terminal.said.startswith("✓ Ready." if no_color else "\x1b[32m\x1b[1m✓\x1b[0m Ready.")
 
 
 def test_top_shows_the_crawl_until_q(url: str, now: Crawl) -> None:

@@ -24,8 +24,8 @@ from worker.cli.test_cli import environment, error, output
 
 
 @contextmanager
-def serving(url: str, *names: str) -> Iterator[Dashboard]:
-    with Dashboard(url, ("127.0.0.1", 0), names, lambda: None) as server:
+def serving(url: str, *names: str, restart: Callable[[], None] = lambda: None) -> Iterator[Dashboard]:
+    with Dashboard(url, ("127.0.0.1", 0), names, restart) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -245,6 +245,14 @@ def test_many_windows_cost_the_database_one_look(dashboard: Dashboard, monkeypat
     assert len(made) == 1
 
 
+def test_a_later_window_gets_new_figures(dashboard: Dashboard, crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recrawl.view.dashboard.REMEMBERED_SECONDS", 0)
+    crawl.add("http://a.test/")
+    assert "The crawl is paused" not in Answer(dashboard, "/").text
+    crawl.value("select pause()")
+    assert "The crawl is paused" in Answer(dashboard, "/").text
+
+
 # -- the database --
 
 
@@ -279,17 +287,15 @@ def test_a_login_that_may_not_read_is_told_what_to_do(url: str, on_server: Calla
         on_server("drop role {}", login)
 
 
-def test_a_database_that_is_away_is_said_and_comes_back(
-    dashboard: Dashboard, url: str, on_server: Callable[..., None]
-) -> None:
+def test_a_database_that_is_away_is_said_and_restarted_and_comes_back(url: str, on_server: Callable[..., None]) -> None:
     name = make_url(url).database or ""
     on_server("alter database {} with allow_connections false", name)
-    answer = Answer(dashboard, "/")
-    assert answer.status == 503
-    assert "The database does not answer." in answer.text and 'data-live="5"' in answer.text
-    assert "Traceback" not in answer.text
-    on_server("alter database {} with allow_connections true", name)
-    assert Answer(dashboard, "/").status == 200
+    with serving(url, restart=lambda: on_server("alter database {} with allow_connections true", name)) as dashboard:
+        answer = Answer(dashboard, "/")
+        assert answer.status == 503
+        assert "The database does not answer." in answer.text and 'data-live="5"' in answer.text
+        assert "Traceback" not in answer.text
+        assert Answer(dashboard, "/").status == 200
 
 
 def test_a_database_without_a_crawl_says_so(new_database: Callable[..., str]) -> None:

@@ -69,7 +69,7 @@ def test_a_new_crawl_has_counters_at_zero_and_no_figures_that_nobody_knows(url: 
         found = scraped()
     assert found["recrawl_up"] == 1
     assert {f"recrawl_fetches_total{{{outcome}}}" for outcome in metrics.OUTCOMES} <= set(found)
-    assert not any(value for name, value in found.items() if name.startswith("recrawl") and "_total" in name)
+    assert not any(found[name] for name in found if re.match("recrawl_(revisit_lateness_|.*_total)", name))
     assert found["recrawl_ready_wait_seconds"] == found["recrawl_paused"] == 0
     assert not {"recrawl_freshness_ratio", "recrawl_budget_fetches_per_second"} & set(found)
 
@@ -234,6 +234,15 @@ def up_though_it_waits(url: str) -> float:
 
 def test_a_database_that_is_not_there_is_down() -> None:
     assert up_though_it_waits(f"postgresql://nobody@{LOOPBACK}:{free_port()}/nothing") == 0
+
+
+def test_a_database_that_stays_away_is_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    collector = metrics.Collector(f"postgresql://nobody@{LOOPBACK}:{free_port()}/nothing")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            collector.read()
+    (record,) = caplog.records
+    assert re.fullmatch("metrics: .* failed: Connection refused", record.getMessage())
 
 
 def test_a_database_that_takes_connections_and_says_nothing_is_down() -> None:

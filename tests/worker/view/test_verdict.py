@@ -24,7 +24,7 @@ from recrawl.view.figures import (
     Schedule,
     Total,
 )
-from recrawl.view.rules import RULES, job_failing
+from recrawl.view.rules import RULES, allocation_outdated, job_failing
 from recrawl.view.verdict import checks, verdict
 from worker.view import alerts
 
@@ -267,12 +267,55 @@ def test_pages_that_were_taken_and_never_reported_are_no_crawl_that_works() -> N
     taken = replace(STATES["never_fetched"], ever=replace(WORKING.ever, has_handed_out=True))
     assert verdict(now(taken, ready_wait=10 * SECOND)).code == "never_fetched"
     assert verdict(now(taken, ready_wait=6 * MINUTE)).code == "standing_still"
+    assert verdict(now(STATES["never_fetched"], ready_wait=6 * MINUTE)).code == "never_fetched", "none was taken"
+    assert verdict(now(STATES["never_fetched"], due=3)).detail == "15 pages wait for a crawler."
+
+
+def test_crawlers_that_report_nothing_are_told_from_crawlers_that_are_away() -> None:
+    def says(*, last_call: timedelta) -> str:
+        rows = (replace(row, calls=int(row.at == NOON - last_call)) for row in STILL.minutes)
+        return verdict(replace(STILL, minutes=tuple(rows))).detail
+
+    assert "Crawlers call next_pages and report nothing" in says(last_call=4 * MINUTE)
+    assert "No crawler calls next_pages" in says(last_call=5 * MINUTE)
+    assert "Crawlers call next_pages and report nothing" in verdict(now(STILL, leased=1)).detail
+
+
+def test_a_verdict_has_the_fixes_of_its_first_three_troubles_and_of_nothing_else() -> None:
+    two = replace(now(WORKING, worker_is_running=False, longest_transaction=HOUR), workers=0)
+    assert [fix.topic for fix in verdict(two).fixes] == ["worker", "transaction"]
+    many = replace(now(two, ready_wait=3 * MINUTE), hour=STATES["fetches_fail"].hour)
+    assert [fix.topic for fix in verdict(many).fixes] == ["failures", "crawlers", "worker"]
 
 
 def test_one_number_tells_crawlers_from_gaps() -> None:
     assert verdict(now(WORKING, ready_wait=59 * SECOND)).code == "gaps_set_pace"
     assert verdict(now(WORKING, ready_wait=61 * SECOND)).code == "crawlers_slow"
     assert verdict(now(WORKING, ready_wait=None, hosts_ready=0)).code == "gaps_set_pace"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "says"),
+    [(1, "One host is ready, and has"), (2, "2 hosts are ready, and the first"), (1000, "At least 1,000 hosts")],
+)
+def test_ready_hosts_are_counted_up_to_a_thousand(hosts: int, says: str) -> None:
+    assert says in verdict(now(WORKING, ready_wait=3 * MINUTE, hosts_ready=hosts)).detail
+
+
+@pytest.mark.parametrize(
+    ("unused", "code"),
+    [(0, "budget_sets_pace"), (5000, "budget_sets_pace"), (5001, "gaps_set_pace"), (50000, "gaps_set_pace"),
+     (50001, "budget_unused")],
+)  # fmt: skip
+def test_the_unused_part_of_the_budget_tells_the_budget_from_gaps(unused: float, code: str) -> None:
+    allocation = replace(WORKING.allocation, unused=unused)  # type: ignore[type-var]
+    assert verdict(replace(WORKING, allocation=allocation)).code == code
+
+
+@pytest.mark.parametrize(("frequency", "often"), [("1", "once a day"), ("2.5", "2.5 times a day")])
+def test_without_an_allocation_new_pages_come_as_often_as_the_setting_says(frequency: str, often: str) -> None:
+    said = verdict(replace(now(SMALL, new_waiting=3), settings={"frequency": frequency}))
+    assert said.code == "no_allocation" and f"every page is fetched {often}." in said.detail
 
 
 def test_without_a_budget_pages_that_their_hosts_have_room_for_wait_for_the_shortest_interval() -> None:
@@ -302,6 +345,23 @@ def test_a_crawl_whose_only_host_is_blocked_is_not_called_working() -> None:
 def test_what_blocks_us_gets_a_longer_gap_as_a_hint() -> None:
     (fix,) = [fix for fix in verdict(WORKING).fixes if fix.topic == "host"]
     assert fix.do == "SELECT recrawl.set_host('www.gazette-nord.example', gap => '2 seconds');"
+
+
+@pytest.mark.parametrize(
+    ("due", "gap", "reason", "wanted"),
+    [
+        (20, 3 * SECOND, "it answered 503", ["6 seconds"]),
+        (20, None, "it answered 429", ["2 seconds"]),
+        (19, SECOND, "it answered 429", []),
+        (20, SECOND, None, []),
+    ],
+)
+def test_a_longer_gap_is_twice_the_gap_of_a_host_that_blocks_us_and_has_late_pages(
+    due: int, gap: timedelta | None, reason: str | None, wanted: list[str]
+) -> None:
+    host = LateHost("a.test", due, HOUR, "block", gap, NOON + HOUR, reason)
+    fixes = [fix.do for fix in verdict(replace(WORKING, late_hosts=(host,))).fixes]
+    assert fixes == [f"SELECT recrawl.set_host('a.test', gap => '{gap}');" for gap in wanted]
 
 
 # Actions that a test must not do to the server that it shares.
@@ -385,6 +445,121 @@ def found(facts: Facts) -> dict[str, str]:
     return {check.code: check.level for check in checks(facts) if check.level not in ("ok", "unseen")}
 
 
+def server(**values: object) -> Facts:
+    return replace(HEALTHY, server=replace(HEALTHY.server, **values))  # type: ignore[arg-type]
+
+
+def checkup(**values: object) -> Facts:
+    return replace(HEALTHY, checkup=replace(HEALTHY.checkup, **values))  # type: ignore[arg-type]
+
+
+def crawl(**values: object) -> Facts:
+    return replace(HEALTHY, figures=replace(WORKING, **values))  # type: ignore[arg-type]
+
+
+def of_hour(**counts: float) -> Facts:
+    return crawl(hour=Total(NOON - HOUR, **counts))
+
+
+def of_day(since: datetime = NOON - DAY, **counts: float) -> Facts:
+    return crawl(day=Total(since, **counts))
+
+
+def blocked(hosts: int, due: int = 0, quiet: timedelta = SECOND) -> Facts:
+    """Of 50 hosts."""
+    late = (LateHost("a.test", due, HOUR, "block"),)
+    figures = replace(WORKING, minutes=minutes(hosts=50), late_hosts=late, reported_at=NOON - quiet)
+    return replace(checkup(blocked_hosts=hosts), figures=now(figures, due=0))
+
+
+def unwatched(figures: Figures, **values: object) -> Facts:
+    """Without a worker."""
+    changes = {"workers": 0} | values
+    return replace(HEALTHY, figures=replace(now(figures, worker_is_running=False), **changes))  # type: ignore[arg-type]
+
+
+FRESH, STALE = (minutes(covered=0.91, fresh=fresh, every=True) for fresh in (0.623, 0.621))
+LATE, RUNS = Schedule("allocate", HOUR, NOON - 5 * MINUTE - SECOND), Schedule("opic", 6 * HOUR, None, NOON - 3 * HOUR)
+TWO_FAILED = Total(NOON - HOUR, fetches=2, failed=1, throttled=1)
+# The level of a rule, the last crawl that does not have it, and the first that has it.
+EDGES: list[tuple[str, str, Facts, Facts]] = [
+    ("server_version", "trouble", server(version=15), server(version=14)),
+    ("inbox_stuck", "trouble", unwatched(STATES["inbox_stuck"], reported_at=NOON - 5 * MINUTE),
+        unwatched(STATES["inbox_stuck"], reported_at=NOON - 5 * MINUTE + SECOND)),
+    ("standing_still", "trouble", unwatched(STILL, reported_at=NOON - DAY),
+        unwatched(STILL, reported_at=NOON - DAY + SECOND)),
+    ("standing_still", "trouble", crawl(now=STILL.now, reported_at=None, ever=HasEver(True, False)),
+        crawl(now=STILL.now, reported_at=NOON - 12 * MINUTE, ever=HasEver(True, False))),
+    ("standing_still", "trouble", unwatched(STILL, reported_at=None), crawl(now=STILL.now, reported_at=None)),
+    ("fetches_fail", "trouble", crawl(hour=TWO_FAILED, day=replace(TWO_FAILED, fetches=3)),
+        crawl(hour=TWO_FAILED, day=TWO_FAILED)),
+    ("fetches_fail", "warn", of_hour(fetches=19, failed=19), of_hour(fetches=20, failed=4)),
+    ("fetches_fail", "trouble", of_hour(fetches=20, failed=9), of_hour(fetches=20, failed=10)),
+    ("crawlers_slow", "warn", crawl(now=replace(WORKING.now, ready_wait=59 * SECOND)),
+        crawl(now=replace(WORKING.now, ready_wait=MINUTE))),
+    ("job_late", "warn", crawl(schedule=(replace(LATE, due_at=NOON - 5 * MINUTE),)), crawl(schedule=(LATE,))),
+    ("job_late", "warn", crawl(schedule=(replace(LATE, due_at=NOON - 3 * HOUR), RUNS)),
+        crawl(schedule=(replace(LATE, due_at=NOON - 3 * HOUR - SECOND), RUNS))),
+    ("job_late", "warn", crawl(schedule=(LATE,), minutes=minutes()[-8:-3]),
+        crawl(schedule=(LATE,), minutes=minutes()[-7:-2])),
+    ("no_worker", "warn", crawl(workers=0), unwatched(WORKING)),
+    ("hosts_blocked", "warn", blocked(4), blocked(5)),
+    ("hosts_blocked", "trouble", blocked(44, quiet=HOUR), blocked(45, quiet=HOUR)),
+    ("hosts_blocked", "warn", blocked(1, due=19), blocked(1, due=20)),
+    ("leases_end", "warn", of_day(handed_out=19, expired=19), of_day(handed_out=20, expired=2)),
+    ("leases_end", "warn", of_day(handed_out=1000, expired=50), of_day(handed_out=1000, expired=51)),
+    ("slots_missed", "warn", of_hour(handed_out=20, missed=19), of_hour(handed_out=20, missed=20)),
+    ("slots_missed", "warn", of_hour(handed_out=1000, missed=50), of_hour(handed_out=1000, missed=51)),
+    ("reports_rejected", "warn", of_day(refused=19), of_day(refused=20)),
+    ("reports_rejected", "warn", of_day(fetches=980, stale=20), of_day(fetches=979, stale=21)),
+    ("changes_not_reported", "warn", of_day(changed=19, change_unknown=19), of_day(unchanged=20, change_unknown=19)),
+    ("changes_not_reported", "warn", of_day(unchanged=20, change_unknown=10), of_day(unchanged=20, change_unknown=11)),
+    ("revisits_skipped", "warn", of_day(late_1m=19, skipped=19), of_day(late_1m=20, skipped=19)),
+    ("revisits_skipped", "warn", of_day(late_more=20, skipped=1), of_day(late_more=20, skipped=2)),
+    ("less_fresh", "warn", crawl(minutes=STALE[-29:]), crawl(minutes=STALE[-30:])),
+    ("less_fresh", "warn", crawl(minutes=minutes(fresh=0.4, covered=None, every=True)),
+        crawl(minutes=minutes(fresh=0.4, covered=0.99, fresh_error=None, every=True))),
+    ("less_fresh", "warn", crawl(minutes=FRESH), crawl(minutes=STALE)),
+    ("less_fresh", "warn", crawl(minutes=(*STALE[:-1], FRESH[-1])), crawl(minutes=STALE)),
+    ("less_fresh", "warn", crawl(minutes=minutes(covered=0.9, fresh=0.4, every=True)), crawl(minutes=STALE)),
+    ("allocation_outdated", "warn", crawl(settings=WORKING.settings | {"budget": "476500"}),
+        crawl(settings=WORKING.settings | {"budget": "476000"})),
+    ("allocation_outdated", "warn", crawl(settings=WORKING.settings | {"budget": None}),
+        crawl(settings=WORKING.settings | {"budget": "500"})),
+    ("allocation_outdated", "warn", checkup(pages=100, added_since_allocation=None),
+        checkup(pages=100, added_since_allocation=100)),
+    ("allocation_outdated", "warn", checkup(pages=100, added_since_allocation=30),
+        checkup(pages=100, added_since_allocation=31)),
+    ("over_budget", "warn", of_day(NOON - 6 * HOUR + SECOND, fetches=500000), of_day(NOON - 6 * HOUR, fetches=500000)),
+    ("over_budget", "warn", of_day(fetches=550020), of_day(fetches=550021)),
+    ("big_host", "warn", checkup(pages=None, most_pages=None, added_since_allocation=None), PLANTED["big_host"]),
+    ("big_host", "warn", checkup(pages=999, most_pages=998), checkup(pages=1000, most_pages=998)),
+    ("big_host", "warn", checkup(pages=1000, most_pages=500), checkup(pages=1000, most_pages=501)),
+    ("big_host", "warn", checkup(pages=1000, most_pages=1000), checkup(pages=1000, most_pages=999)),
+    ("clocks_differ", "warn", server(clock=NOON - 2 * SECOND), server(clock=NOON - 2.1 * SECOND)),
+    ("dead_rows", "trouble", HEALTHY, server(vacuums=False)),
+    ("dead_rows", "warn", replace(HEALTHY, tables=(Table("page", 10, 100_000),)),
+        replace(HEALTHY, tables=(Table("page", 10, 100_001),))),
+    ("dead_rows", "warn", replace(HEALTHY, tables=(Table("page", 60_000, 120_000),)),
+        replace(HEALTHY, tables=(Table("page", 60_000, 120_001),))),
+    ("server_settings", "warn", server(naptime=20 * SECOND), server(naptime=21 * SECOND)),
+    ("server_settings", "warn", server(wal_bytes=2 * 1024**3), server(wal_bytes=2 * 1024**3 - 1)),
+    ("server_settings", "warn", server(buffer_bytes=256 * 1024**2), server(buffer_bytes=256 * 1024**2 - 1)),
+    ("replica_behind", "warn", replace(HEALTHY, slots=(Slot("b", False, None, None), Slot("a", True, 9e9, 1_000_000))),
+        replace(HEALTHY, slots=(Slot("a", True, 9e9, 1_000_001),))),
+    ("replica_behind", "warn", replace(HEALTHY, slots=(Slot("a", False, 1024**3, None),)),
+        replace(HEALTHY, slots=(Slot("a", False, 1024**3 + 1, None),))),
+    ("crawler_is_superuser", "warn", replace(HEALTHY, superusers=("postgres",), is_embedded=True),
+        replace(HEALTHY, superusers=("postgres",))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "level", "well", "ill"), EDGES)
+def test_a_rule_begins_at_its_limit(code: str, level: str, well: Facts, ill: Facts) -> None:
+    assert found(well).get(code) != level
+    assert found(ill)[code] == level
+
+
 def test_doctor_is_silent_on_a_healthy_crawl() -> None:
     quiet = replace(HEALTHY, figures=replace(WORKING, late_hosts=()))
     assert found(quiet) == {}
@@ -426,6 +601,9 @@ def test_doctor_tells_allocations_of_another_budget_or_of_far_fewer_pages() -> N
     other = replace(HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"budget": "900000"}))
     fewer = replace(HEALTHY, checkup=replace(HEALTHY.checkup, added_since_allocation=800000))
     assert "allocation_outdated" in found(other) and "allocation_outdated" in found(fewer)
+    for facts, share in ((fewer, "66 %"), (checkup(pages=100, added_since_allocation=150), "100 %")):
+        said = allocation_outdated(facts)
+        assert said and said.headline == f"{share} of the pages were added after the last allocation, 40 min ago."
 
 
 def test_a_job_that_runs_all_the_time_has_nothing_in_force() -> None:
@@ -436,10 +614,42 @@ def test_a_job_that_runs_all_the_time_has_nothing_in_force() -> None:
     assert said.detail == "No space left on device. It has failed for 7 min. The worker tries it again and again."
 
 
-@pytest.mark.parametrize(("failures", "is_found"), [(2, True), (0, False)])
-def test_a_job_whose_last_run_was_stopped_fails_if_it_failed_before(failures: int, is_found: bool) -> None:
-    stopped = LastRun("opic", NOON - 7 * MINUTE, 0, False, "stopped", None, failures)
+@pytest.mark.parametrize(("ok", "failures", "is_found"), [(False, 2, True), (False, 0, False), (None, 2, False)])
+def test_a_job_whose_last_run_was_stopped_fails_if_it_failed_before(
+    ok: bool | None, failures: int, is_found: bool
+) -> None:
+    stopped = LastRun("opic", NOON - 7 * MINUTE, 0, ok, "stopped", None, failures)
     assert bool(job_failing(Facts(replace(WORKING, runs=(stopped,))))) == is_found
+
+
+def test_a_job_that_failed_without_a_word_is_said_to_have_done_so() -> None:
+    said = job_failing(Facts(replace(WORKING, runs=(LastRun("opic", NOON - HOUR, 0, False, None, None, 1),))))
+    assert said and said.detail == "It did not say why. It never succeeded."
+
+
+def test_a_late_job_names_the_job_that_it_waits_for() -> None:
+    late = replace(LATE, due_at=NOON - 4 * HOUR)
+    assert verdict(replace(WORKING, schedule=(late, RUNS))).detail.startswith(
+        "It waits for the job opic, which has run for 3 h."
+    )
+
+
+def test_of_open_transactions_the_one_that_holds_hosts_is_told_of_first_and_then_the_oldest() -> None:
+    prepared = Transaction(None, None, None, "prepared", HOUR, "it's", holds_hosts=False)
+    young = Transaction(7, "bob", None, "active", 2 * MINUTE, None, holds_hosts=False)
+
+    def said(*transactions: Transaction) -> tuple[str, str]:
+        (check,) = [each for each in checks(replace(HEALTHY, transactions=transactions)) if "trans" in each.code]
+        return f"{check.headline} {check.detail}", check.fixes[0].do
+
+    text, do = said(young, prepared)
+    assert text == (
+        "The prepared transaction it's has been open for 1 h, prepared. 1 more has been open for long. "
+        + next(rule.means for rule in RULES if rule.code == "transaction_open")
+    )
+    assert do == "ROLLBACK PREPARED 'it''s';"
+    text, do = said(young, HELD, prepared)
+    assert "process 4711" in text and "2 more have been open" in text and do == "SELECT pg_terminate_backend(4711);"
 
 
 # -- alerts --
@@ -476,6 +686,56 @@ def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
     assert_golden("jobs", "worker", shown)
     assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_is_running=False))
     assert_golden("jobs", "of_one", screens.runs("allocate", runs[2:3]))
+
+
+@pytest.mark.parametrize(
+    ("message", "failures", "says"),
+    [
+        ("disk full", 1, "✕ rates      failed 5 min ago, took 3 s"),
+        ("disk full", 2, "✕ rates      failed 5 min ago (2 in a row)"),
+        ("stopped", 2, "· rates      stopped 5 min ago, took 3 s"),
+    ],
+)
+def test_a_failure_is_counted_if_it_is_not_the_first(message: str, failures: int, says: str) -> None:
+    run = LastRun("rates", NOON - 5 * MINUTE, 3, False, message, None, failures)
+    assert screens.jobs([Schedule("rates", None, None)], [run], NOON, True)[0].startswith(says)
+
+
+def test_the_first_fetches_are_shown_before_their_minute_is_counted() -> None:
+    first = now(STATES["never_fetched"], fetches_per_second=2.0)
+    assert "  fetches     2 a second" in screens.status(first, verdict(first))
+
+
+def test_a_long_message_of_a_run_has_three_lines_or_all() -> None:
+    run = LastRun("rates", NOON - MINUTE, 3, False, "ab " * 100, None, 1)
+    jobs, runs = screens.jobs([Schedule("rates", None, None)], [run], NOON, True), screens.runs("rates", [run])
+    assert len([line for line in jobs if line.startswith("    ab")]) == 3 and jobs[3].endswith(" …")
+    assert " ".join(runs[1:]).split() == ["ab"] * 100
+    assert max(map(len, (*jobs, *runs))) <= 80
+
+
+def test_what_does_not_fit_into_a_row_is_left_out_and_one_skipped_revisit_is_told() -> None:
+    minute = replace(WORKING.minutes[-1], due_gap=1e12, due_blocked=1e12)
+    figures = replace(WORKING, minutes=(minute,), day=replace(WORKING.day, skipped=1))
+    lines = screens.status(figures, verdict(figures))
+    assert "  late pages  about 7,718    waiting for: gap 1,000,000,000,000" in lines
+    assert any(line.endswith("within 10 min; 1 skipped in 24 h") for line in lines)
+
+
+def test_if_no_page_is_late_any_more_none_waits_for_anything() -> None:
+    none = now(WORKING, due=0)
+    assert "  late pages  about 0" in screens.status(none, verdict(none))
+
+
+def test_a_long_name_is_cut_and_a_block_without_end_is_said_to_have_none() -> None:
+    hosts = [
+        LateHost("a" * 28, 3, MINUTE, "gap", SECOND),
+        LateHost("b" * 29, 3, MINUTE, "block", SECOND, datetime.max.replace(tzinfo=UTC)),
+    ]
+    head, *lines = screens.top(replace(WORKING, late_hosts=tuple(hosts)), verdict(WORKING), "x" * 100)
+    assert head == f"recrawl  {'x' * 59}    12:00:00"
+    assert [line.split()[0] for line in lines if "aaa" in line or "bbb" in line] == ["a" * 28, "b" * 27 + "…"]
+    assert any("block, no end " in line for line in lines)
 
 
 @pytest.mark.parametrize("code", ["gaps_set_pace", "standing_still", "empty", "nothing_due"])

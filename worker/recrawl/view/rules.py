@@ -396,8 +396,10 @@ def transaction_open(facts: Facts) -> Details | None:
     others = len(facts.transactions) - 1
     return Details(
         f"The {name} has been open for {lasting(worst.age)}, {worst.state}.",
-        ("It locks hosts: no page of them is handed out until it ends." if worst.holds_hosts else "")
-        + (f" {count(others)} more {either(others, 'has', 'have')} been open for long." if others else ""),
+        " ".join(
+            ["It locks hosts: no page of them is handed out until it ends."] * worst.holds_hosts
+            + [f"{count(others)} more {either(others, 'has', 'have')} been open for long."] * (others > 0)
+        ),
         level="trouble" if worst.holds_hosts else None,
         do=f"ROLLBACK PREPARED {literal(worst.gid or '')};"
         if worst.pid is None

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from recrawl.view.figures import DAY, HOUR
-from recrawl.view.parts.charts import Plot, Scale, Series, bar, lines, numbers, stacks
+from recrawl.view.parts.charts import Plot, Scale, Series, bar, bars, lines, numbers, stacks
 from worker.view.reports import NOW
 
 END = NOW.replace(minute=0, second=0)
@@ -42,6 +42,8 @@ def test_what_is_missing_or_not_known_breaks_the_line() -> None:
     unknown = lines(over(4, 3, 2, 1), [Series("a", "changed", [1.0, 2.0, None, 1.0])], [None] * 4, show)
     assert [d.count("M") for d in paths(missing, "line")] == [2]
     assert [d.count("M") for d in paths(unknown, "line")] == [2]
+    one = lines(over(4, 3, 1), [Series("a", "changed", [1.0, 2.0, 2.0])], [None] * 3, show)
+    assert [d.count("M") for d in paths(one, "line")] == [2]
     assert paths(unknown, "line")[0].endswith("h0"), "a point alone is a dot"
 
 
@@ -54,6 +56,50 @@ def test_layers_stand_on_one_another_and_end_at_a_gap() -> None:
     assert set(bottom) == {"100.0"}
     top_of_first, bottom_of_second = re.search(r"V([\d.]+)H", first), re.search(r"M[\d.]+ ([\d.]+)", second)
     assert top_of_first and bottom_of_second and top_of_first[1] == bottom_of_second[1]
+
+
+def test_layers_and_their_limit_are_steps_at_their_heights() -> None:
+    """The plot is 8 percent higher than the largest value, which is 5: a value of 1 is 18.52 percent high."""
+    layers = [Series("a", "changed", [1.0, 2.0, None, 1.0]), Series("b", "failed", [1.0, 1.0, 1.0, 3.0])]
+    svg = stacks(over(4, 3, 2, 1), layers, Series("budget", "ink", [3.0, 3.0, 3.0, 5.0]), show)
+    assert paths(svg, "layer changed") == [
+        "M0.0 100.0V81.48H250.0V62.96H500.0V100.0H250.0V100.0H0.0ZM750.0 100.0V81.48H1000.0V100.0H750.0Z"
+    ]
+    assert paths(svg, "layer failed") == [
+        "M0.0 81.48V62.96H250.0V44.44H500.0V62.96H250.0V81.48H0.0ZM750.0 81.48V25.93H1000.0V81.48H750.0Z"
+    ]
+    assert paths(svg, "line ink") == ["M0.0 44.44V44.44H250.0V44.44H500.0V44.44H750.0V7.41H1000.0"]
+    assert re.findall(r'class="y"[^>]* y="([\d.]+)%"[^>]*>(\d+)<', svg) == [
+        ("100.0", "0"),
+        ("62.96", "2"),
+        ("25.93", "4"),
+    ]
+    assert '<text class="limit" x="100%" y="7.41%"' in svg
+    hours = re.findall(r'class="(x[ a-z]*)" x="([\d.]+)%"[^>]*>([\d:]+)<', svg)
+    assert hours == [("x", "25.0", "12:00"), ("x second", "50.0", "13:00"), ("x", "75.0", "14:00")]
+
+
+def test_a_line_stands_in_the_middle_of_its_hours_and_of_its_error() -> None:
+    series = [Series("fresh", "changed", [0.5, 0.6, 0.6, 0.7]), Series("expected", "first", [0.7] * 4)]
+    svg = lines(over(4, 3, 2, 1), [*series, Series("limit", "soft", [None] * 4)], [0.1] * 4, show)
+    assert paths(svg, "line changed") == ["M125.0 75.0L375.0 50.0L625.0 50.0L875.0 25.0"]
+    assert paths(svg, "line dashed first") == ["M0.0 25.0V25.0H250.0V25.0H500.0V25.0H750.0V25.0H1000.0"]
+    assert paths(svg, "band changed") == [
+        "M0.0 100.0V50.0H250.0V25.0H500.0V25.0H750.0V0.0H1000.0V50.0H750.0V75.0H500.0V75.0H250.0V100.0H0.0Z"
+    ]
+    assert re.findall(r'class="y"[^>]* y="([\d.]+)%"[^>]*>([\d.]+)<', svg) == [
+        ("100.0", "0.4"), ("50.0", "0.6"), ("0.0", "0.8")
+    ]  # fmt: skip
+    names = re.findall(r'class="end \w+"[^>]* y="([\d.]+)%"[^>]*>(\w+)<', svg)
+    assert names == [("25.0", "fresh"), ("34.0", "expected")], "both end there"
+
+
+def test_names_at_the_lower_end_stay_in_the_plot_and_move_no_others() -> None:
+    ends = {"a": 0.4, "b": 0.4, "c": 0.8}
+    svg = lines(over(2, 1), [Series(name, "changed", [0.8, end]) for name, end in ends.items()], [None] * 2, show)
+    assert re.findall(r'class="end \w+"[^>]* y="([\d.]+)%"[^>]*>(\w+)<', svg) == [
+        ("0.0", "c"), ("91.0", "a"), ("100.0", "b")
+    ]  # fmt: skip
 
 
 def test_a_limit_is_seen_above_low_layers() -> None:
@@ -111,6 +157,14 @@ def test_a_bar_stays_within_its_track() -> None:
     assert 'width="100.0%"' in bar(1.7, "changed")
     assert "rect" not in bar(0.0, "changed")
     assert "mark" not in bar(0.5, "changed", [(1.2, "first")])
+    assert 'width="0.4%"' in bar(1e-6, "changed"), "it is seen"
+    assert (
+        bars([("a", 2.0, "changed", "two"), ("b", 1.0, "first", "one"), ("c", 0.0, "first", "none")]).count(
+            'width="100.0%"'
+        )
+        == bars([("b", 1.0, "changed", "one"), ("a", 2.0, "first", "two")]).count('width="50.0%"')
+        == 1
+    )
 
 
 def test_a_day_of_25_hours_has_25_and_is_told_as_clocks_showed_it() -> None:

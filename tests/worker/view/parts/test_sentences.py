@@ -8,7 +8,7 @@ import pytest
 from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
 from recrawl.view.history import PastPeriod
 from recrawl.view.parts import sentences
-from worker.view.reports import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
+from worker.view.reports import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW, SECOND
 
 UNKNOWN = Minute(NOW)
 
@@ -44,6 +44,11 @@ def test_a_difference_within_the_error_is_none() -> None:
     assert "what the allocation expects (72.9 %)" in plain(sentences.freshness(HISTORY.hours, minute, NOW))
     more = replace(LAST_MINUTE, fresh=0.76)
     assert "2.6 points more than" in plain(sentences.freshness(HISTORY.hours, more, NOW))
+    beyond = replace(minute, expected=0.731)
+    assert "1.1 points less than" in plain(sentences.freshness(HISTORY.hours, beyond, NOW))
+    assert "what the allocation expects" in sentences.freshness(
+        [span(HOUR, fresh=0.5)], Minute(NOW, fresh=0.504, expected=0.5), NOW
+    )
 
 
 def test_one_hour_without_a_promise_says_so() -> None:
@@ -54,6 +59,23 @@ def test_one_hour_without_a_promise_says_so() -> None:
 def test_an_old_estimate_says_when_it_was() -> None:
     said = plain(sentences.freshness([span(DAY, fresh=0.5)], UNKNOWN, NOW))
     assert said.startswith("50.0 % of the value of all pages was fresh at the last estimate, yesterday 15:04.")
+    assert "is fresh (estimated)" in sentences.freshness([span(2 * HOUR, fresh=0.5)], UNKNOWN, NOW)
+    assert "was fresh" in sentences.freshness([span(2 * HOUR + SECOND, fresh=0.5)], UNKNOWN, NOW)
+
+
+@pytest.mark.parametrize(
+    ("ago", "now", "said"),
+    [
+        (7 * DAY, 0.5, "A week ago the freshness was the same."),
+        (6 * DAY, 0.504, "A week ago the freshness was the same."),
+        (7 * DAY, 0.506, "A week ago the freshness was 50.0 %."),
+        (7 * DAY, 0.494, "A week ago the freshness was 50.0 %."),
+        (7 * DAY + SECOND, 0.5, "No allocation has said what to expect."),
+        (6 * DAY - SECOND, 0.5, "No allocation has said what to expect."),
+    ],
+)
+def test_freshness_is_compared_with_that_of_a_week_ago(ago: timedelta, now: float, said: str) -> None:
+    assert plain(sentences.freshness([span(ago, fresh=0.5)], Minute(NOW, fresh=now), NOW)).endswith(said)
 
 
 # -- fetches --
@@ -62,7 +84,8 @@ def test_an_old_estimate_says_when_it_was() -> None:
 def test_fetches_of_nothing() -> None:
     assert sentences.fetches([], Total(), None, NOW) == "No page was fetched yet."
     old = [span(3 * DAY, fetches=5.0)]
-    assert "The last fetches are from 18 Nov" in sentences.fetches(old, Total(), 100.0, NOW)
+    for day in (Total(), Total(since=NOW - DAY)):
+        assert "The last fetches are from 18 Nov" in sentences.fetches(old, day, 100.0, NOW)
 
 
 def test_fetches_beside_the_budget() -> None:
@@ -84,12 +107,24 @@ def test_many_failures_are_told_and_few_are_not() -> None:
     assert "failed" not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
 
 
+@pytest.mark.parametrize("kind", ["failed", "throttled", "denied"])
+def test_a_fifth_of_failures_is_not_many(kind: str) -> None:
+    def said(failing: int) -> str:
+        return plain(sentences.fetches([], Total(since=NOW - DAY, fetches=100, **{kind: failing}), None, NOW))
+
+    assert "21 % failed" in said(21) and "failed" not in said(20) and "This week" not in said(20)
+
+
 def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> None:
     hours = list(HISTORY.hours)
     hours[-10] = replace(hours[-10], fetches=0)
     del hours[-21:-18]
     said = sentences.fetches(hours, DAY_TOTAL, None, NOW)
     assert said.endswith("This week, in 1 hour no page was fetched and of 3 hours no figures are known.")
+    long_ago = [span(7 * DAY + HOUR), *hours[-9:]]
+    assert "This week" not in sentences.fetches(long_ago, DAY_TOTAL, None, NOW)
+    one = [hour for hour in HISTORY.hours[-9:] if hour.at != HISTORY.hours[-5].at]
+    assert "This week, of 1 hour no figures are known." in sentences.fetches(one, DAY_TOTAL, None, NOW)
 
 
 # -- who is late --
@@ -101,6 +136,18 @@ def test_waiting_says_what_would_help() -> None:
     assert "more crawlers would not help" in gap
     crawler = replace(LAST_MINUTE, due=100, due_crawler=100, due_gap=0, due_blocked=0)
     assert "All wait for a crawler: their hosts are ready." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"),
+    [
+        (996, "All wait for the gap"), (995, "Nearly all wait for the gap"), (901, "Nearly all wait for the gap"),
+        (900, "Most wait for the gap"), (501, "Most wait for the gap"), (500, "The largest part waits for the gap"),
+    ],
+)  # fmt: skip
+def test_the_largest_cause_is_named_with_its_part(gap: int, said: str) -> None:
+    minute = Minute(NOW, due=1000, due_gap=gap, due_blocked=1000 - gap)
+    assert said in sentences.waiting([span(HOUR, due=1000)], minute, NOW)
 
 
 def test_waiting_of_little() -> None:
@@ -117,6 +164,11 @@ def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
     assert plain(sentences.waiting(none, UNKNOWN, NOW)) == "No page is late."
     once = [span(5 * HOUR, due=500.0), *none]
     assert plain(sentences.waiting(once, UNKNOWN, NOW)).endswith("The maximum of the last day was 500, 10:04.")
+    twice = [span(7 * HOUR, due=400.0), *once]
+    assert plain(sentences.waiting(twice, UNKNOWN, NOW)).endswith("The maximum of the last day was 500, 10:04.")
+    old = [span(HOUR + SECOND, due=0.0)]
+    assert plain(sentences.waiting(old, UNKNOWN, NOW)) == "No page is late (as of 14:04)."
+    assert plain(sentences.waiting([span(HOUR, due=0.0)], UNKNOWN, NOW)) == "No page is late."
 
 
 def test_lateness() -> None:
@@ -148,7 +200,8 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     assert plain(sentences.capped_hosts([], 2, 5)).startswith("2 of 5 hosts are limited by the gap")
     held = [CappedHost("a.test", 1, MINUTE, 9, 3)]
     assert plain(sentences.capped_hosts(held, 1, 5)).startswith("1 of 5 hosts is limited by the gap")
-    assert "most costly" in sentences.capped_hosts(held, None, None)
+    for all_hosts in (None, 5):
+        assert "most costly" in sentences.capped_hosts(held, None, all_hosts)
 
     late = [
         LateHost("a.test", 3, MINUTE, "gap"),
@@ -156,6 +209,7 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
         LateHost("c.test", 1, MINUTE, "block"),
     ]
     assert sentences.late_hosts(late) == "The 3 hosts that are most late wait: 2 for the gap, 1 for the end of a block."
+    assert sentences.late_hosts(late[:2]) == "The 2 hosts that are most late wait: 2 for the gap."
     assert sentences.late_hosts(late[:1]) == "One host, which waits for the gap."
 
     assert sentences.blocked_hosts([], 0, 9).startswith("None")
@@ -166,6 +220,8 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     )
     blocked = [LateHost("a.test", 3, None, "block", blocked_until=NOW + HOUR)]
     assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"
+    assert sentences.blocked_hosts(blocked, None, 9) == "The host with the most late pages is first."
+    assert plain(sentences.blocked_hosts(blocked, 9, 9)).startswith("9 hosts, 100 % of all.")
 
 
 # -- since yesterday --
@@ -177,6 +233,28 @@ def test_changes_compare_whole_days_and_only_what_is_known() -> None:
     assert found["Fetches"].now.startswith("45") and "−" in found["Fetches"].difference
     assert sentences.changes(HISTORY.hours[-30:], NOW) == [], "of the day before six hours are known"
     assert sentences.changes([], NOW) == []
+
+
+def test_days_are_compared_if_twenty_hours_of_each_are_known() -> None:
+    def days(known: int) -> list[PastPeriod]:
+        return [span(ago * HOUR, fetches=1) for ago in (*range(1, 25), *range(25, 25 + known))]
+
+    assert sentences.changes(days(20), NOW) and not sentences.changes(days(19), NOW)
+
+
+def test_more_failures_and_less_freshness_are_worse_and_a_day_without_estimates_is_not_compared() -> None:
+    def changes(**today: float | None) -> dict[str, sentences.Change]:
+        usual = {"fetches": 10.0, "failed": 1.0, "fresh": 0.5, "due": 3.0}
+        hours = [span(ago * HOUR, **(usual | today if ago <= 24 else usual)) for ago in range(1, 49)]
+        return {change.name: change for change in sentences.changes(hours, NOW)}
+
+    worse, better = changes(failed=2.0, fresh=0.4), changes(failed=0.0, fresh=0.6)
+    for name in ("Failed, throttled or forbidden", "Fresh, mean of the day"):
+        assert (worse[name].better, better[name].better, changes()[name].difference) == (False, True, "the same")
+    unknown = changes(fresh=None, due=None).keys()
+    assert not unknown & {"Fresh, mean of the day", "Late pages, mean"}
+    new = [span(ago * HOUR, **({"fresh": 0.5, "due": 3.0} if ago <= 24 else {})) for ago in range(1, 49)]
+    assert not {change.name for change in sentences.changes(new, NOW)} & {"Fresh, mean of the day", "Late pages, mean"}
 
 
 @pytest.mark.parametrize("share", ["changed", "failed"])

@@ -255,8 +255,11 @@ def _ends(scale: Scale, series: Sequence[Series]) -> list[Html]:
     places: list[float] = []
     for y, _ in ends:
         places.append(max(y, places[-1] + LABEL) if places else y)
-    too_low = max(places[-1] - 100, 0) if places else 0
+    lowest = 100.0
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], lowest)
+        lowest = places[i] - LABEL
     return [
-        el("text", one.name, class_=f"end {one.css_class}", x="100%", dx=7, y=f"{y - too_low:.1f}%", dy=4)
+        el("text", one.name, class_=f"end {one.css_class}", x="100%", dx=7, y=f"{y:.1f}%", dy=4)
         for y, (_, one) in zip(places, ends, strict=True)
     ]
