@@ -38,7 +38,6 @@ declare
     slot timestamptz;
     ends  timestamptz;
 begin
-    perform check_isolation('take_slot');
     select * into s from setting;
     if ahead is null or in_seconds(ahead) not between interval '0' and s.max_ahead then
         perform refuse(format('take_slot: ahead must lie between 0 and the setting max_ahead (%s), got %s',

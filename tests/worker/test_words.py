@@ -41,8 +41,8 @@ NUMBERS = {
     1e-9: "1.0e-09",
 }
 SECONDS = {
-    0.0: "0 s", 0.8: "0.8 s", 9.96: "10 s", 60: "1 min", 90: "90 s", 119: "119 s", 120: "2 min", 3600: "1 h",
-    5400: "90 min", 7200: "2 h", 86400: "24 h", 200000: "2 days", 1e8: "3 years",
+    0.0: "0 s", 0.8: "0.8 s", 9.96: "10 s", 10.4: "10 s", 60: "1 min", 90: "90 s", 119: "119 s", 120: "2 min",
+    3600: "1 h", 5400: "90 min", 7200: "2 h", 86400: "24 h", 200000: "2 days", 1e8: "3 years",
 }  # fmt: skip
 
 
@@ -64,7 +64,15 @@ def test_sql_writes_the_same(connection: psycopg.Connection) -> None:
 
 @pytest.mark.usefixtures("utc")
 def test_a_time_to_come_has_its_preposition() -> None:
-    said = {0: "now", 90: "in 90 s", 3600: "at 16:04", 86400: "tomorrow 15:04", 9 * 86400: "30 Nov 15:04"}
+    said = {
+        0: "now",
+        90: "in 90 s",
+        150: "at 15:06",
+        3600: "at 16:04",
+        36000: "tomorrow 01:04",
+        86400: "tomorrow 15:04",
+        9 * 86400: "30 Nov 15:04",
+    }
     assert {s: when(NOW + timedelta(seconds=s), NOW) for s in said} == said
 
 
@@ -72,6 +80,7 @@ def test_a_share_is_never_nothing_when_it_is_something_nor_all_when_it_is_less()
     shares = {
         0: "0 %",
         1e-9: "< 0.1 %",
+        0.0004: "< 0.1 %",
         0.0006: "0.1 %",
         0.72: "72.0 %",
         0.9994: "99.9 %",
@@ -84,7 +93,16 @@ def test_a_share_is_never_nothing_when_it_is_something_nor_all_when_it_is_less()
 
 
 def test_amounts_are_short_with_three_digits() -> None:
-    amounts = {0: "0", 7.25: "7.2", 999: "999", 1000: "1 k", 463_541: "464 k", 999_600: "1 M", 1_210_571: "1.21 M"}
+    amounts = {
+        0: "0",
+        7.25: "7.2",
+        999: "999",
+        1000: "1 k",
+        463_541: "464 k",
+        999_600: "1 M",
+        1_210_571: "1.21 M",
+        1.5e12: "1,500 G",
+    }
     assert {n: short(n) for n in amounts} == amounts
     assert short(None) == count(None) == "–"
 
@@ -102,7 +120,7 @@ def test_a_result_has_as_many_digits_as_its_table_compares() -> None:
 
 
 def test_a_size_has_three_digits_and_bytes_as_its_unit() -> None:
-    assert [size(n) for n in (0, 512, 463_541, 1 << 30)] == ["0 B", "512 B", "464 kB", "1.07 GB"]
+    assert [size(n) for n in (0, 512, 1000, 463_541, 1 << 30)] == ["0 B", "512 B", "1 kB", "464 kB", "1.07 GB"]
 
 
 def test_a_utility_is_a_share_or_a_number_and_a_gain_has_one_digit_more() -> None:

@@ -379,11 +379,26 @@ def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Co
     assert "has another version of recrawl than this client. These functions are missing: take_slot" in problem(url)
 
 
+def test_times_are_read_whatever_style_a_database_writes_them_in(url: str, db: psycopg.Connection[Any]) -> None:
+    db.execute(f"alter database {db.info.dbname} set datestyle = 'German'".encode())
+    db.execute(f"alter database {db.info.dbname} set intervalstyle = 'iso_8601'".encode())
+    add(db, "http://a.example/")
+
+    async def first() -> Page:
+        async with Client(url, user_agent="me", robots=False) as crawl:
+            return await anext(crawl)
+
+    page = asyncio.run(asyncio.wait_for(first(), 120))
+    assert abs(page.fetch_at - datetime.now(UTC)) < timedelta(hours=1)
+
+
 def test_a_login_without_the_role_is_told_so(url: str, db: psycopg.Connection[Any]) -> None:
     login = f"nobody_in_{conninfo_to_dict(url)['dbname']}"  # roles belong to the server, which runs may share
     db.execute(f"create role {login} login".encode())
     try:
         assert "GRANT recrawl_crawler TO the login" in problem(make_conninfo(url, user=login))
+        db.execute(f"grant recrawl_reader to {login}".encode())
+        assert "GRANT recrawl_crawler TO the login" in problem(make_conninfo(url, user=login)), "it may only look"
         db.execute(f"grant recrawl_crawler to {login}".encode())
         add(db, "http://a.example/")
 
@@ -407,8 +422,10 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         Client("")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="concurrency must be positive, got 0"):
         Client("", user_agent="me", concurrency=0)
-    with pytest.raises(ValueError, match="user_agent must consist of printable ASCII characters, got 'Zoë'"):
-        Client("", user_agent="Zoë")
+    for name in ("Zoë", "me\r\nCookie: x"):
+        refusal = f"user_agent must consist of printable ASCII characters, got {name!r}"
+        with pytest.raises(ValueError, match=re.escape(refusal)):
+            Client("", user_agent=name)
     assert DEFAULTS.keys() == Options.__annotations__.keys() - {"user_agent"}
 
 

@@ -21,6 +21,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from crawler import GAP, LATE, Crawl, Site, add, leases, state
 from recrawl.client import Page
+from recrawl.client.clock import Clock
+from recrawl.client.database import Database
+from recrawl.client.sitemap_pages import take_sitemap
 from web import Answer, Request, Web, links
 
 FAKETIME = [*Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
@@ -112,15 +115,19 @@ def test_a_request_of_which_nothing_is_reported_uses_its_slot(
     assert len(web.log) == 3 and web.apart("127.0.0.2")[0] > 1 - LATE
 
 
-def test_what_one_process_reads_all_know(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
-    site.answers["/robots.txt"] = Answer(body=DENY)
+def test_what_one_process_reads_all_know(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     at = f"http://127.0.0.2:{web.port}"
+    site.answers["/robots.txt"] = Answer(body=f"{DENY}Sitemap: {at}/map.xml")
     add(db, f"{at}/")
     first, second = Crawl(url), Crawl(url)
     first.run(30, until=lambda: first.outcomes and first.outcomes[-1][1] == "ok")
     add(db, f"{at}/private", f"{at}/open")
     second.run(30, until=lambda: second.client.counts["ok"] == 2)
     assert sorted(paths(web, "127.0.0.2")) == ["/", "/open", "/robots.txt"]
+    assert state(db, f"{at}/map.xml") is None, "sitemaps are read only if the crawler asks for it"
+    assert "without its body" not in caplog.text
 
 
 def test_rules_that_are_a_day_old_are_fetched_again_and_kept_where_that_fails(
@@ -205,17 +212,19 @@ def test_sitemaps_are_pages_whose_urls_become_pages(
     def urlset(*names: str) -> str:
         return f"<urlset>{''.join(f'<url><loc>{at}{name}</loc></url>' for name in names)}</urlset>"
 
+    index = "".join(f"<sitemap><loc>{at}/{name}</loc></sitemap>" for name in ("1.xml.gz", "lost.xml"))
     site.answers |= {
         "/robots.txt": Answer(body=f"{DENY}Sitemap: {at}/index.xml"),
-        "/index.xml": Answer(body=f"<sitemapindex><sitemap><loc>{at}/1.xml.gz</loc></sitemap></sitemapindex>"),
+        "/index.xml": Answer(body=f"<sitemapindex>{index}</sitemapindex>"),
+        "/lost.xml": Answer(404, body=urlset("/b")),
         "/1.xml.gz": Answer(body=gzip.compress((urlset("/a", "/private") + "x").encode())),
         "/": Answer(), "/a": Answer(),
     }  # fmt: skip
     db.execute("select recrawl.add_pages(%s, host => %s::text[])", [[f"{at}/"], [asked_as]])
     crawl = Crawl(url, sitemaps=True)
-    wanted = {"/robots.txt", "/", "/index.xml", "/1.xml.gz", "/a"}
+    wanted = {"/robots.txt", "/", "/index.xml", "/1.xml.gz", "/lost.xml", "/a"}
     crawl.run(30, until=lambda: set(paths(web, "127.0.0.2")) >= wanted and crawl.client.counts["denied"])
-    assert set(paths(web, "127.0.0.2")) == wanted
+    assert set(paths(web, "127.0.0.2")) == wanted and state(db, f"{at}/b") is None
     assert web.apart("127.0.0.2")[0] > GAP - LATE
 
 
@@ -237,6 +246,35 @@ def test_a_sitemap_is_reported_when_its_urls_are_stored(
         holder.rollback()
     Crawl(url, sitemaps=True).run(30, until=lambda: "/a" in paths(web, "127.0.0.2"))
     assert state(db, f"{at}/1.xml").last_status == 200
+
+
+def test_a_page_that_changed_after_its_fetch_as_its_sitemap_says_is_due_earlier(
+    url: str, db: psycopg.Connection[Any]
+) -> None:
+    names = ["changed", "same", "undated"]
+    add(db, *(f"http://a.example/{name}" for name in names))
+    db.execute(
+        "select recrawl.report(jsonb_agg(jsonb_build_object('page_id', page_id, 'lease_id', lease_id, 'status', 200)))"
+        " from recrawl.next_pages(3, ahead => '5 s')"
+    )
+
+    def due() -> list[Any]:
+        return [state(db, f"http://a.example/{name}").due_at for name in names]
+
+    times = {"changed": "2100-01-01", "same": "2000-01-01", "undated": "", "new": "2100-01-01"}
+    items = (f"<url><loc>http://a.example/{name}</loc><lastmod>{at}</lastmod></url>" for name, at in times.items())
+
+    async def take() -> int:
+        database = Database(url, Clock())
+        await database.open()
+        try:
+            return await take_sitemap(database, {"sitemap": "a.example"}, f"<urlset>{''.join(items)}</urlset>")
+        finally:
+            await database.close()
+
+    before = due()
+    assert asyncio.run(take()) == 1, "one is new"
+    assert [after < at for after, at in zip(due(), before, strict=True)] == [True, False, False]
 
 
 def test_hosts_that_are_asked_as_one_are_requested_a_gap_apart(

@@ -1,8 +1,13 @@
 """robots.txt as RFC 9309 has it: what an answer means, and what rules allow."""
 
+import asyncio
+
 import pytest
 
-from recrawl.client.robots import LONGEST, MOST_REDIRECTS, Rules, address, answer_of, site_of
+from recrawl.client import robots_cache
+from recrawl.client.clock import Clock
+from recrawl.client.database import Database
+from recrawl.client.robots import Access, Rules, address, answer_of, site_of
 
 AGENT = "shop-bot/1.0 (+http://shop.example/bot)"
 
@@ -62,7 +67,7 @@ def test_a_crawl_delay_that_is_none_is_none(delay: str) -> None:
 
 
 def test_after_500_kib_nothing_counts() -> None:
-    body = b"User-agent: *\nDisallow: /first\n" + b"#" * LONGEST + b"\nDisallow: /last"
+    body = b"User-agent: *\nDisallow: /first\n" + b"#" * 500 * 1024 + b"\nDisallow: /last"
     rules = Rules(answer_of({"status": 200}, body, 0).text, AGENT)
     assert not rules.allow("http://a.example/first") and rules.allow("http://a.example/last")
 
@@ -80,9 +85,9 @@ def test_a_failure_stays_what_it_is(status: int) -> None:
 
 def test_redirects_are_followed_five_times_then_there_is_none() -> None:
     result = {"status": 302, "redirect_to": "http://b.example/robots.txt"}
-    for redirects in range(MOST_REDIRECTS):
+    for redirects in range(5):
         assert answer_of(result, b"", redirects).redirect_to == "http://b.example/robots.txt"
-    assert answer_of(result, b"", MOST_REDIRECTS).status == 404
+    assert answer_of(result, b"", 5).status == 404
     assert answer_of({"status": 302}, b"", 0).status == 404, "it leads nowhere"
     assert answer_of({"status": 50}, b"", 0).status == answer_of({"status": 1000}, b"", 0).status == 0, "no answer"
 
@@ -91,3 +96,28 @@ def test_an_answer_whose_body_was_not_reported_has_no_rules() -> None:
     """It counted as an empty robots.txt, which allows everything."""
     assert answer_of({"status": 200}, None, 0).status == 0
     assert answer_of({"status": 200}, b"", 0).text == ""
+
+
+def test_a_process_keeps_the_rules_of_the_last_sites_and_no_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    deny = "User-agent: *\nDisallow: /"
+    monkeypatch.setattr(robots_cache, "MOST_SITES", 3)
+    monkeypatch.setattr(robots_cache, "MOST_TEXT", 4 * len(deny))
+    cache = robots_cache.RobotsCache(Database("", Clock()), AGENT)
+
+    def known() -> str:
+        return "".join(site for site in "abcde" if cache.access_to(f"http://{site}/x") is Access.DENIED)
+
+    async def store() -> None:
+        for site in "aaaaaabc":  # rules that are read again count once
+            await cache.store_rules(f"http://{site}/", deny, 60)
+        assert known() == "abc"
+        await cache.store_rules("http://d/", deny, 60)
+        assert known() == "bcd"
+        await cache.store_rules("http://e/", f"{deny}#", 60)
+        assert known() == "cde"
+        await cache.store_rules("http://d/", 2 * f"{deny}\n", 60)
+        assert known() == "ce", "too much text: the longest is forgotten"
+        await cache.store_rules("http://c/", deny, -1)
+        assert known() == "e", "its time is over"
+
+    asyncio.run(store())

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import math
 import re
 import time
+from collections import Counter
 from contextlib import ExitStack
 from threading import Event
 from typing import Any
@@ -17,6 +19,7 @@ from bench.table import formatted
 from crawler import GAP, LATE, Crawl, Site, add
 from helpers import eventually
 from recrawl.client import Page, ThreadedClient
+from recrawl.client.missed_slots import MissedSlots
 from recrawl.client.preparation import Preparation
 from web import Answer, Web
 
@@ -171,6 +174,28 @@ def test_the_log_says_that_no_visit_was_free(
         crawl.run(30, visit, until=lambda: crawl.client.counts["missed"] >= 5)
     (line,) = [message for message in caplog.messages if "all visits were busy" in message]
     assert line.endswith("Raise concurrency, which is 1, or run the crawler on a faster machine")
+
+
+def test_the_log_counts_the_slots_that_passed_since_its_last_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recrawl.client.missed_slots.EVERY", math.inf)
+    counts = Counter(requests=90, missed=5, unready=5)
+    missed_slots = MissedSlots(counts, Preparation(0.4, longest=0.4), concurrency=7)
+    missed_slots.tell()
+    assert caplog.messages == [
+        "5 of 100 visits were not ready in their slots. They need 0.4 s before the request: pass preparation=0.4 to the"
+        " client, so that the first ones are in time too. If this goes on, raise concurrency, which is 7",
+        "5 of 100 pages missed their slots, because all visits were busy or robots.txt came too late. Raise"
+        " concurrency, which is 7, or run the crawler on a faster machine",
+    ]
+    caplog.clear()
+    for few in (Counter(missed=4, unready=4), Counter(requests=100, missed=5, unready=5)):
+        counts.update(few)
+        missed_slots.tell()
+    counts.update(missed=50)
+    missed_slots.tell_sometimes()
+    assert caplog.messages == []
 
 
 def test_a_preparation_that_makes_no_sense_is_refused(url: str) -> None:

@@ -110,6 +110,17 @@ def test_the_counts_grow_as_it_goes(url: str) -> None:
     assert all(count >= BATCH * n for n, count in enumerate(seen, 1)) and seen[-1] == 5 * BATCH
 
 
+def test_large_pages_go_in_several_transactions(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BATCH_CHARACTERS", 1000)
+    seen: list[int] = []
+    large = (PageToAdd(f"http://a.test/{n}", meta={"a": "b" * 400}) for n in range(9))
+    bulk.add(url, large, lambda progress: seen.append(progress.counts.total()))
+    assert len(seen) == 3 and seen[-1] == 9
+    long = (PageToAdd(f"http://a.test/{n}/{'b' * 400}") for n in range(9))
+    bulk.add(url, long, lambda progress: seen.append(progress.counts.total()))
+    assert len(seen) == 6 and seen[-1] == 9
+
+
 @pytest.mark.parametrize("good", [0, 1, 500, 5 * BATCH, 20 * BATCH + 1])
 def test_when_the_pages_end_in_an_error_what_came_before_it_stays(
     url: str, connection: psycopg.Connection, good: int

@@ -24,6 +24,7 @@ from recrawl.intake.importers import (
     csv_pages,
     nutch,
     open_text,
+    pages_in,
     reader_for,
     short_lines,
     url_lines,
@@ -239,7 +240,7 @@ def test_a_known_url_keeps_its_date_and_its_metadata() -> None:
 
 
 def test_a_discovered_url_is_left_to_sql() -> None:
-    item = {"discovered": {"info": {"url": A, "metadata": {}}}, "ID": "x"}
+    item = {"discovered": {"info": {"url": A, "metadata": {}}}, "ID": "x", "score": 0.5}
     assert list(url_lines([json.dumps(item)])) == [PageToAdd(A)]
 
 
@@ -299,6 +300,8 @@ def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
         '{"known":{"info":{"url":" "}}}': (
             """line 1: must be known or discovered, with info and url, got '{"known":{"info":{"url":" "}}}'"""
         ),
+        known(score=1e999): "line 1: not JSON: no finite number: Infinity",
+        '{"score":-1e999}': "line 1: not JSON: no finite number: -1e999",
         known(refetchableFromDate="soon"): ("line 1: refetchableFromDate must be in seconds since 1970, got 'soon'"),
         known(refetchableFromDate="18446744073709551615"): (
             "line 1: refetchableFromDate must be in seconds since 1970, got '18446744073709551615'"
@@ -350,6 +353,7 @@ def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> 
         ("-", "# url, value\n", url_lines),
         ("-", "http://example.com/url,value\n", url_lines),
         ("-", '{"known":{}}\n', url_lines),
+        ("-", '{"ID":"1","known":{"info":{"metadata":{"a":{"values":["b","url","c"]}}}}}\n', url_lines),
         ("-", "\ufeff{\n", url_lines),
         ("-", "url\r\n", csv_pages),
         ("-", '\ufeff"Value","URL"\n', csv_pages),
@@ -361,6 +365,12 @@ def test_the_suffix_names_the_format_and_otherwise_the_first_line_does(
     name: str, first_line: str, reader: Reader
 ) -> None:
     assert reader_for(name, first_line) is reader
+
+
+def test_blank_lines_before_the_first_count_as_lines() -> None:
+    text = io.StringIO(f"\n \nurl,rate\n{A},x\n")
+    assert list(pages_in("-", text)) == [BadLine("line 4", "rate must be a number, got 'x'")]
+    assert list(pages_in("-", io.StringIO("\n\n"))) == []
 
 
 def write_plain(path: Path, content: bytes) -> None:

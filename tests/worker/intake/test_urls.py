@@ -41,6 +41,7 @@ url_like = st.lists(st.sampled_from(schemes + delimiters + hosts + parts + traps
         "http://exa\nmple.com/a\tb": "http://example.com/ab",
         "http://[2001:DB8::0]/": "http://[2001:db8::]/",
         "http://2130706433/": "http://127.0.0.1/",
+        "http://example.com/caf\udce9": "http://example.com/caf%E9",  # a byte that is not UTF-8, as Python reads it
     }.items(),
 )
 def test_a_url_becomes_what_a_browser_would_request(given_url: str, requested: str) -> None:

@@ -48,10 +48,18 @@ def running(work: Callable[[], object], every: timedelta) -> Iterator[Watched]:
         assert not thread.is_alive(), "the scheduler stops when it is told to"
 
 
-def test_the_method_is_called_every_second_though_no_job_is_due() -> None:
+def test_the_method_is_called_every_second_though_no_job_is_due(caplog: pytest.LogCaptureFixture) -> None:
     with running(lambda: None, HOUR) as scheduler:
-        before = scheduler.calls
-        eventually(lambda: scheduler.calls >= before + 3)
+
+        def three_calls() -> list[str]:
+            before = scheduler.calls
+            eventually(lambda: scheduler.calls >= before + 3)
+            return [message for message in caplog.messages if "clock" in message]
+
+        assert three_calls() == []
+        assert scheduler.wall_clock_lead is not None
+        scheduler.wall_clock_lead -= HOUR.total_seconds()
+        assert three_calls() == ["this machine's clock stepped by +3600 s. The times of the jobs are adjusted"]
 
 
 @pytest.mark.parametrize("stepped", [HOUR, -TEN_YEARS], ids=["an hour back", "ten years ahead"])

@@ -106,15 +106,33 @@ class World:
 BUDGET = 3000
 
 
-@pytest.mark.parametrize(("handed_out", "wanted"), [(10, 10), (4, 13), (16, 7)])
+@pytest.mark.parametrize(
+    ("hours_ago", "handed_out", "retries", "wanted"),
+    [
+        ([1], 10, 0, 10),
+        ([1], 4, 0, 13),
+        ([1], 16, 0, 7),
+        ([1], 30, 0, 5),  # one run corrects at most half of the budget until the next
+        ([12, 1], 156, 0, 4),  # 36 too many are corrected over six hours
+        ([1], 10, 96, 10),  # retries are fetches too
+    ],
+)
 def test_a_run_makes_up_for_half_of_what_the_last_hour_missed(
-    connection: psycopg.Connection, url: str, handed_out: int, wanted: int
+    connection: psycopg.Connection,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    hours_ago: list[int],
+    handed_out: int,
+    retries: float,
+    wanted: int,
 ) -> None:
     """240 pages, 240 fetches a day: 10 an hour. The due times follow from a time when there were twice as many."""
+    monkeypatch.setattr(store.reads, "retries_per_day", lambda *_: retries)
     crawl = Crawl(connection)
     crawl.add(*(f"http://{n}.test/" for n in range(240)), rate=[0.1] * 240)
     crawl.tick()
     crawl.value("select set_setting('budget', '240')")
+    connection.execute("update host set blocked_until = now() - interval '1 day'")  # a block that ended is none
     fetched_before = "now() - n * interval '12 hours'"
     connection.execute(
         f"""
@@ -126,8 +144,13 @@ def test_a_run_makes_up_for_half_of_what_the_last_hour_missed(
         """.encode()
     )
     before = {row["page_id"]: row["due_at"] for row in crawl.rows("select page_id, due_at from page")}
-    run_job("allocate", url)
-    connection.execute("update allocation set started_at = started_at - interval '1 hour', handed_out = 0")
+    for hours in hours_ago:
+        run_job("allocate", url)
+        connection.execute(
+            "update allocation set started_at = started_at - %s, handed_out = 0"
+            " where token = (select max(token) from allocation)",
+            [hours * HOUR],
+        )
     connection.execute("select setval('handed_out_count', %s)", [handed_out])
     for page_id, due_at in before.items():
         connection.execute("update page set due_at = %s, planned_due = null where page_id = %s", [due_at, page_id])

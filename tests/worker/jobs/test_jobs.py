@@ -103,6 +103,7 @@ def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
     assert run["longest_days"] == pytest.approx(300 / (0.05 * 100), rel=1e-6), "5 % of the budget goes round all pages"
     (job,) = crawl.rows("select * from job_run")
     assert (job["job"], job["ok"]) == ("allocate", True)
+    assert 0 < run["seconds"] <= job["seconds"] + 1, "the computation is a part of the run"
 
 
 def test_a_frequency_is_null_where_none_is_in_force(crawl: Crawl, url: str) -> None:
@@ -200,12 +201,16 @@ def test_what_it_works_on_is_what_was_fetched_or_pinned_and_lives(crawl: Crawl, 
 
 
 def test_a_host_blocked_for_long_leaves_its_share_to_the_others(crawl: Crawl, url: str) -> None:
-    fill(crawl, {"a.test": 10, "b.test": 10})
+    fill(crawl, {"a.test": 10, "b.test": 10, "c.test": 10})
     crawl.value("select set_setting('budget', '10')")
-    crawl.value("select block_host('b.test')")
+    crawl.value("select block_host('b.test', %s)", crawl.now + 36 * HOUR)
+    crawl.value("select block_host('c.test', %s)", crawl.now + 12 * HOUR)
+    crawl.add(*(f"http://b.test/new{i}" for i in range(10)))
+    crawl.tick()
     run_job("allocate", url)
     given = dict(crawl.connection.execute("select host, frequency from host_status").fetchall())
-    assert given == {"a.test": pytest.approx(10), "b.test": 0}
+    assert given == {"a.test": pytest.approx(5), "b.test": 0, "c.test": pytest.approx(5)}
+    assert last_run(crawl)["for_new"] == 0, "its new pages wait too"
 
 
 def test_an_empty_crawl_is_told_what_to_do_and_nothing_is_put_in_force(crawl: Crawl, url: str) -> None:
@@ -510,8 +515,11 @@ def test_two_jobs_write_the_terms_of_hosts_one_after_the_other_and_no_reader_wai
     assert terms == {"prior_changes": 1, "price": None}
 
 
+@pytest.mark.parametrize(
+    ("error", "says"), [(RuntimeError("out of luck"), "out of luck"), (RuntimeError(), "RuntimeError")]
+)
 def test_a_run_that_fails_says_so_and_leaves_the_last_result_in_force(
-    crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
 ) -> None:
     fill(crawl, {"a.test": 10})
     run_job("allocate", url)
@@ -519,14 +527,14 @@ def test_a_run_that_fails_says_so_and_leaves_the_last_result_in_force(
     crawl.value("select set_setting('budget', '1')")
 
     def torn(*_: object) -> None:
-        raise RuntimeError("out of luck")
+        raise error
 
     monkeypatch.setattr(what_if, "bounds", torn)
-    with pytest.raises(RuntimeError, match="out of luck"):
+    with pytest.raises(RuntimeError):
         run_job("allocate", url)
     assert crawl.host("a.test")["price"] == before
     last = crawl.rows("select ok, message from job_run")[-1]
-    assert (last["ok"], last["message"]) == (False, "out of luck")
+    assert (last["ok"], last["message"]) == (False, says)
 
 
 @pytest.fixture
@@ -620,6 +628,16 @@ def test_pops_and_reports_go_on_while_pages_come_forward(crawl: Crawl, url: str)
         assert sum(crawler.result() for crawler in crawlers) > 0
     crawl.now = crawl.value("select clock_timestamp()") + 5 * MINUTE  # by then a recheck has found late entries
     assert misplaced(crawl) == []
+
+
+# ------------------------------------------------------------------------------------------------------------- upkeep
+
+
+def test_upkeep_goes_on_until_nothing_is_left_and_says_how_much_there_was(crawl: Crawl, url: str) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(2500)))  # one step takes 2,000
+    assert run_job("upkeep", url) == "2,500 pages came into the queue"
+    assert crawl.value("select count(*) from inbox") == 0
+    assert run_job("upkeep", url) == "0 pages came into the queue"
 
 
 # -------------------------------------------------------------------------------------------------------------- audit

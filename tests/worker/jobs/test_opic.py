@@ -57,6 +57,7 @@ def test_the_toy_graph_gets_its_known_scores(crawl: Crawl, url: str) -> None:
         for page, ninth in zip(TOY, ninths, strict=True):
             assert found[url_of(page)] == pytest.approx(4 * ninth / 9, rel=2e-3)
     run = last_run(crawl)
+    assert 0 < run["seconds"] <= crawl.value("select seconds from job_run") + 1, "the computation is a part of the run"
     assert {k: run[k] for k in ("pages", "links", "converged", "cash", "moved", "is_full")} == {
         "pages": 4, "links": 5, "converged": True, "cash": 5, "moved": 4, "is_full": True,
     }  # fmt: skip
@@ -337,6 +338,9 @@ def test_values_follow_the_mean_relevance_though_a_worker_reads_only_the_news(cr
     assert not last_run(crawl)["is_full"]
     assert crawl.page(url_of(0))["value"] == pytest.approx(0.5 / ((0.5 + 19 * 0.05) / 20), rel=1e-4)
     assert crawl.value("select avg(value) from page_status") == pytest.approx(1, rel=1e-3)
+    crawl.value("select set_relevance(2, 0.0501)")
+    job.run()
+    assert last_run(crawl)["moved"] == 1, "its value follows alone: the mean hardly moved"
     crawl.value("select count(set_relevance(page_id, 0)) from page")
     job.run()
     assert set(scores(crawl, "value").values()) == {1}, "all are alike"

@@ -8,6 +8,7 @@ import pytest
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, misplaced, result_of, run_job
 from recrawl.jobs.plan import Plan
+from recrawl.model.allocation.objectives import objective_named
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_pins_come_off_the_budget_and_the_others_share_the_rest(crawl: Crawl, ur
     before = frequencies(crawl)
     pin(crawl, "3 hours", 1, 12)
     assert (frequencies(crawl)[1], frequencies(crawl)[12]) == (8, 8), "at once"
-    run_job("allocate", url)
+    assert "pinned intervals" not in run_job("allocate", url), "they get what they need"
     after = frequencies(crawl)
     assert (after[1], after[12]) == (8, 8)
     assert sum(after.values()) == pytest.approx(40, rel=1e-6)
@@ -110,6 +111,12 @@ def test_pins_beyond_a_hosts_slots_share_them_and_it_is_said(crawl: Crawl, url: 
     assert min(frequencies(crawl).values()) > 0, "no page disappears"
     assert crawl.host("a.test")["pins_kept"] == pytest.approx(0.95 * slots / 24)
     assert crawl.host("a.test")["capped"] and crawl.host("b.test")["pins_kept"] == 1
+    (capped,) = crawl.rows("select host, frequency, wanted from capped_hosts")
+    others = crawl.row("select array_agg(value) as value, array_agg(rate) as rate from page_status"
+                       " where host = 'a.test' and page_id > 3")  # fmt: skip
+    price = last_run(crawl)["price"]
+    wanted = 24 + objective_named("freshness").frequency(price, others["value"], others["rate"]).sum()
+    assert capped == {"host": "a.test", "frequency": pytest.approx(slots), "wanted": pytest.approx(wanted, rel=1e-4)}
     row = often(crawl, 1)
     assert row["code"] == "pinned_less" and "the slots of its host are not enough" in row["says"]
     crawl.rows(row["fix"])
@@ -144,6 +151,9 @@ def test_without_a_budget_pins_cost_nobody_anything(crawl: Crawl, url: str) -> N
     after = frequencies(crawl)
     assert after.pop(1) == 144
     assert sum(after.values()) == pytest.approx(29, rel=1e-6)
+    crawl.value("select set_setting('frequency', '0.01')")
+    run_job("allocate", url)
+    assert frequencies(crawl)[1] == pytest.approx(144), "exploration gets its share in addition"
 
 
 def test_new_pages_have_what_pins_leave(crawl: Crawl, url: str) -> None:
@@ -201,7 +211,9 @@ def test_a_new_page_that_is_pinned_is_told_how_often_it_will_be_fetched(crawl: C
 
 
 def test_a_crawl_of_nothing_but_pins(crawl: Crawl, url: str) -> None:
-    pin(crawl, "1 day", *range(1, 31))
+    pin(crawl, "1 day", *range(1, 11))
+    assert "longest_interval" not in run_job("allocate", url), "a host of nothing but pins needs no floor"
+    pin(crawl, "1 day", *range(11, 31))
     assert "longest_interval" not in run_job("allocate", url)
     assert set(frequencies(crawl).values()) == {1}
     run = last_run(crawl)

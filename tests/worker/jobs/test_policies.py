@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from helpers import Crawl, misplaced, run_job
+from recrawl import store
 from recrawl.jobs.allocation_input import read
 from recrawl.jobs.compare import compare
 from recrawl.jobs.plan import Plan
@@ -119,7 +120,7 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
     assert np.ptp(later[:100]) > 0.1, "then the best"
 
 
-def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) -> None:
+def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of = {one.policy: one for one in compare(read(url, filled.connection))}
     assert list(of) == list(POLICIES)
     fresh = {name: one.outlook.fresh for name, one in of.items()}
@@ -130,6 +131,12 @@ def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) ->
     assert of["optimal"].unused > 10 and of["opt_polite"].unused < 0.1
     assert of["best_first"].outlook.delay_days == float("inf")
     assert of["uniform"].unused == 0, "to the last fetch, but for rounding"
+    filled.add(*(f"http://fast.test/new{i}" for i in range(40)))
+    filled.tick()
+    monkeypatch.setattr(store.reads, "retries_per_day", lambda *_: 30.0)
+    (best, *_) = compare(read(url, filled.connection))
+    assert best.for_new == pytest.approx(40) and best.outlook.fetches == pytest.approx(130, rel=1e-4)
+    assert best.unused < 0.1, "new pages and retries use the rest"
     said = output(url, "compare", columns=140)
     assert "opt_polite is in force" in said and "never seen" in said
     found = [json.loads(line) for line in output(url, "compare", "--json").splitlines()]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers import Crawl
+from recrawl.jobs.clock import BatchStarter
 from recrawl.jobs.registry import JOBS, JobEntry
 from recrawl.jobs.running import BatchRunner, IntervalRunner
 from recrawl.jobs.vitals import Vitals
@@ -27,6 +28,21 @@ def test_doctor_names_an_interval_job_that_fails_with_any_error(
     (check,) = [check for check in checks(facts.read(crawl.connection, False)) if check.code == "job_failing"]
     assert check.headline == "The job vitals failed."
     assert says in check.detail
+
+
+def test_a_question_that_fails_again_and_again_is_logged_once(
+    crawl: Crawl, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    starter = BatchStarter(url, [], lambda *_: None)
+    for _ in ("first", "again"):
+        crawl.connection.execute("alter function leads rename to renamed")
+        for _ in range(3):
+            starter()
+        crawl.connection.execute("alter function renamed rename to leads")
+        starter()
+    starter.close()
+    said = "cannot read which jobs are due, trying again: function recrawl_internal.leads("
+    assert [message[: len(said)] for message in caplog.messages] == [said] * 2
 
 
 def test_a_job_imports_nothing_from_the_folder_where_the_worker_was_started(

@@ -9,7 +9,7 @@ import psycopg
 from crawler import Site, leases, state
 from helpers import eventually
 from spiders import Project
-from web import Answer, Web
+from web import Answer, Request, Web
 
 Make = Callable[..., Project]
 
@@ -18,6 +18,8 @@ FEEDS = {"items.json": {"format": "json"}}
 FILES_STORE = "files"
 ITEM_PIPELINES = {"scrapy.pipelines.files.FilesPipeline": 1}
 MEDIA_ALLOW_REDIRECTS = True
+REDIRECT_MAX_TIMES = 3
+ROBOTSTXT_USER_AGENT = "led-bot"
 """
 LED = """
 class Led(scrapy.Spider):
@@ -33,6 +35,15 @@ class Led(scrapy.Spider):
         yield scrapy.Request(f"{at}/data")
         yield scrapy.Request(f"{at}/asked", method="HEAD")
         yield scrapy.Request(f"{at}/asked-file", method="POST")
+        yield scrapy.Request(f"{at}/posted", method="POST", body="a=b")
+        yield scrapy.Request(f"{at}/posted-again", method="POST", body="a=b")
+        yield scrapy.Request(f"{at}/replaced", method="PUT", body="a=b")
+        yield scrapy.Request(f"{at}/loop", method="HEAD", errback=self.failed)
+        yield scrapy.Request(f"{at}/secret", headers={"Authorization": "me"})
+        yield scrapy.Request(f"{at}/denied")
+
+    def failed(self, failure):
+        yield scrapy.Request(failure.request.url.replace("/loop", "/given-up"))
 
     def parse(self, response):
         yield {"url": response.url, "status": response.status, "method": response.request.method}
@@ -48,7 +59,20 @@ def leads_to(location: str, status: int = 302) -> Answer:
 def test_answers_lead_where_a_browser_and_the_project_would_go(
     project: Make, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:
+    told: list[str] = []  # paths whose requests had the header Authorization
+
+    def secret(location: str) -> Callable[[Request], Answer]:
+        def answer(request: Request) -> Answer:
+            told.extend([request.path] if "authorization" in request.headers else [])
+            return leads_to(location) if location else Answer()
+
+        return answer
+
     site.answers |= {
+        "/robots.txt": Answer(body="User-agent: led-bot\nDisallow: /denied"), "/loop": leads_to("/loop"),
+        "/posted": leads_to("/sent"), "/posted-again": leads_to("/sent-again", 307), "/replaced": leads_to("/put", 303),
+        "/sent": Answer(), "/sent-again": Answer(), "/put": Answer(), "/elsewhere": secret(""),
+        "/secret": secret("/within"), "/within": secret(f"http://127.0.0.3:{web.port}/elsewhere"),
         "/kept": leads_to("/never"), "/kept-for-good": leads_to("/never", 301),
         "/accents": leads_to("/wörter"), "/w%C3%B6rter": Answer(body="words"),
         "/file": leads_to("file:///etc/hostname"), "/data": leads_to("data:,said"),
@@ -58,18 +82,23 @@ def test_answers_lead_where_a_browser_and_the_project_would_go(
     led = project(SETTINGS, led=LED.replace("PORT", str(web.port)))
     crawler = led.start("led")
     paths = ["/accents", "/asked", "/asked-file", "/data", "/drawn", "/file", "/kept", "/kept-for-good"]
-    paths += ["/picture", "/robots.txt", "/there", "/w%C3%B6rter"]
+    paths += ["/picture", "/robots.txt", "/there", "/w%C3%B6rter", "/posted", "/sent", "/posted-again", "/sent-again"]
+    paths += ["/replaced", "/put", "/secret", "/within", "/elsewhere", "/robots.txt", *["/loop"] * 4, "/given-up"]
+    at = f"http://127.0.0.2:{web.port}"
+    eventually(lambda: getattr(state(db, f"{at}/denied"), "state", None) == "denied", what="led-bot obeys robots.txt")
     eventually(lambda: {*paths} <= {entry.path for entry in web.log}, what="all is requested")
     crawler.interrupt()
     crawler.ends()
 
-    at = f"http://127.0.0.2:{web.port}"
     found = led.items()
     files = [file for item in found for file in item.get("files", [])]
     items = {(item["url"].removeprefix(at), item["status"], item["method"]) for item in found if "url" in item}
     assert items == {
-        ("/kept", 302, "GET"), ("/kept-for-good", 301, "GET"), ("/w%C3%B6rter", 200, "GET"), ("/there", 200, "HEAD")
+        ("/kept", 302, "GET"), ("/kept-for-good", 301, "GET"), ("/w%C3%B6rter", 200, "GET"), ("/there", 200, "HEAD"),
+        ("/sent", 200, "GET"), ("/sent-again", 200, "POST"), ("/put", 200, "GET"),
+        (f"http://127.0.0.3:{web.port}/elsewhere", 200, "GET"),
     }, crawler.log  # fmt: skip
+    assert told == ["/secret", "/within"], "the header is not sent to another host"
     assert [file["status"] for file in files] == ["downloaded"]
     assert Counter(entry.path for entry in web.log) == Counter(paths)
     assert state(db, f"{at}/kept-for-good").state != "moved" and state(db, f"{at}/never") is None

@@ -96,7 +96,7 @@ def test_a_callback_may_return_a_request_twice(
     """The page waited for the second to come, for ever."""
     site.answers["*"] = Answer(body="x")
     shop = project(FEEDS, twice=TWICE.replace("PORT", str(web.port)))
-    shop.start("twice", RECRAWL_IDLE=12).ends()
+    shop.start("twice", RECRAWL_IDLE=12, CONCURRENT_REQUESTS=0).ends()
     assert len(shop.items()) == 1 and state(db, f"http://127.0.0.2:{web.port}/").last_status == 200
 
 
@@ -225,7 +225,11 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     assert state(db, f"{at}/raises").last_status == 0, "what no callback could read is tried again"
     said = state(db, f"{at}/said")
     assert said.relevance == 0.75 and said.due_at.year == 2100
-    assert [row.url for row in db.execute("select url from recrawl.successors(%s)", [said.page_id])] == [f"{at}/a-link"]
+    (meta,) = db.execute("select meta from recrawl_internal.page where page_id = %s", [said.page_id]).fetchall()
+    assert meta.meta["seen"] and meta.meta["scrapy"]["callback"] == "parse_said"
+    for page, link in [("/said", f"{at}/a-link"), ("/leaves", f"http://127.0.0.3:{web.port}/other")]:
+        page_id = state(db, at + page).page_id
+        assert [row.url for row in db.execute("select url from recrawl.successors(%s)", [page_id])] == [link]
     stats = crawler.stats
     assert stats["recrawl/raised"] >= 1 and (stats["recrawl/denied"], stats["recrawl/declined"]) == (1, 1)
     requests = len(web.log)

@@ -650,8 +650,11 @@ def test_parents_keep_their_owner_and_permissions(place: Path) -> None:
 def test_a_strict_umask_does_no_harm(fresh: Path) -> None:
     former = os.umask(0o077)
     try:
-        with server(fresh / "deeper" / "data") as url:
+        with server(home := fresh / "deeper" / "data") as url:
             assert ask(url, "SELECT 1") == 1
+            files, folders = [home / "postgres.log", *home.glob("*.lock")], [home, home.parent]
+            assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+            assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o755 if ROOT else 0o700}
     finally:
         os.umask(former)
 

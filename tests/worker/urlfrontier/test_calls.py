@@ -1,5 +1,6 @@
 """Every call of URLFrontier, by a real client, over a real crawl. With several crawls: test_crawls.py."""
 
+import logging
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -40,7 +41,8 @@ def state(db: psycopg.Connection[Any], url: str) -> tuple[Any, ...]:
 
 def test_what_is_new_is_ok_and_what_is_known_or_cannot_be_is_skipped(frontier: Frontier) -> None:
     items = {
-        "new": discovered(A), "again": discovered(A), "in another spelling": discovered("HTTP://A.example:80/"),
+        "new": discovered(A, key="k" * 255), "again": discovered(A),
+        "in another spelling": discovered("HTTP://A.example:80/"),
         "empty": discovered(""), "no URL": discovered("mailto:a@a.example"), "key": discovered(B, key="k" * 256),
         "NUL": discovered("http://c.example/", metadata={"a": ["\0"]}), "of nothing": pb.URLItem(),
         "NUL as a name": discovered("http://c.example/", metadata={"\0": []}),
@@ -113,7 +115,7 @@ def test_a_url_that_nobody_reports_comes_again(frontier: Frontier) -> None:
 
 def test_a_url_is_held_for_30_seconds_by_default(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
     frontier.put(discovered(A))
-    assert len(frontier.get(held=0)) == 1
+    assert len(frontier.get(queues=0, per_queue=0, held=0)) == 1
     assert db.execute("select lease_until - handed_out_at from recrawl.lease_status").fetchall() == [
         (timedelta(seconds=30),)
     ]
@@ -170,10 +172,12 @@ def test_a_known_url_comes_when_its_client_said(frontier: Frontier, db: psycopg.
     frontier.put(discovered(A))
     frontier.get()
     later = now() + 40 * DAY
-    assert frontier.put(known(A, later, metadata={"depth": ["1"]})) == [(A, OK)]
+    assert frontier.put(known(A, later, metadata={"depth": ["1"], "signature": ["s" * 2000]})) == [(A, OK)]
     found = frontier.status(A)
     assert found.known.refetchable_from_date == int(later.timestamp())
     assert list(found.known.info.metadata["depth"].values) == ["1"]
+    stored = db.execute("select content_hash from recrawl.page_status").fetchall()
+    assert stored == [("s" * 1000,)], "a change of the signature is a change of the page"
     assert abs(found.creation_date - time.time()) < 60
     assert state(db, A)[:2] == ("live", 1)
     assert frontier.stats()[:3] == (1, 0, 0), "it is in process no more"
@@ -318,7 +322,8 @@ def test_queues_are_listed_and_counted(frontier: Frontier) -> None:
     def queues(**ask: Any) -> list[str]:
         return list(frontier.call("ListQueues", pb.Pagination(**ask)).values)
 
-    assert queues() == [f"h{n}.example" for n in range(4)]
+    names = [f"h{n}.example" for n in range(4)]
+    assert frontier.call("ListQueues", pb.Pagination()) == pb.QueueList(values=names, size=4, crawlID="DEFAULT")
     assert queues(include_inactive=True) == ["done.example", *queues()]
     assert queues(start=1, size=2) == ["h1.example", "h2.example"]
     frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="h0.example", time=int(time.time()) + 1000))
@@ -339,7 +344,9 @@ def test_a_queue_keeps_its_delay_and_all_others_the_default(frontier: Frontier, 
     frontier.call("SetDelay", pb.QueueDelayParams(delay_requestable=3))
     gaps = dict(db.execute("select host, extract(epoch from gap)::int from recrawl.host_status").fetchall())
     assert gaps == {"a.example": 7, "b.example": 3}
-    frontier.call("SetDelay", pb.QueueDelayParams(key="b.example", delay_requestable=0))
+    for key in ("a.example", ""):
+        frontier.call("SetDelay", pb.QueueDelayParams(key=key, delay_requestable=0))
+    assert db.execute("select distinct gap from recrawl.host_status").fetchall() == [(timedelta(milliseconds=1),)]
 
 
 def test_a_queue_is_found_however_its_key_is_spelled(frontier: Frontier) -> None:
@@ -500,8 +507,19 @@ def test_what_is_deleted_may_come_back(frontier: Frontier, db: psycopg.Connectio
     assert frontier.stats() == (0, 0, 0, 0, 0)
 
 
+def test_what_is_purged_is_completed_no_more(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    frontier.put(discovered(A), known(A2, 0))
+    frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="a.example", limit=1))
+    assert frontier.get() == []
+    db.execute("update recrawl_internal.page set added_at = now() - interval '10 days' where url = %s", [A2])
+    assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=9)).value == 1
+    assert [got.url for got in frontier.get()] == [A]
+
+
 def test_nodes_and_log_levels(served: Served) -> None:
     assert list(served.client.call("ListNodes").values) == [f"127.0.0.1:{served.port}"]
-    served.client.call("SetLogLevel", pb.LogLevelParams(package="recrawl", level=pb.LogLevelParams.WARN))
+    for name, level in {"TRACE": 10, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40}.items():
+        served.client.call("SetLogLevel", pb.LogLevelParams(package="recrawl.test", level=name))
+        assert logging.getLogger("recrawl.test").level == level
     with pytest.raises(grpc.RpcError, match="no such level: 9"):
         served.client.call("SetLogLevel", pb.LogLevelParams.FromString(b"\x10\x09"))

@@ -20,6 +20,7 @@ from sqlalchemy.engine import make_url
 from recrawl.setup import migrate
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from recrawl.urlfrontier.items import Put
 from worker.urlfrontier.client import FAIL, OK, SKIPPED, Frontier, discovered, known
 from worker.urlfrontier.conftest import Command, Served
 
@@ -35,7 +36,7 @@ def news(url: str, db: psycopg.Connection[Any]) -> Iterator[bytes]:
 
 
 @pytest.mark.usefixtures("news")
-def test_each_crawl_has_a_database_of_its_own(frontier: Frontier) -> None:
+def test_each_crawl_has_a_database_of_its_own(frontier: Frontier, caplog: pytest.LogCaptureFixture) -> None:
     put = [discovered(A, "1", crawl="News"), discovered(A, "2", crawl="DEFAULT"), discovered(B, "3")]
     assert sorted(frontier.put(*put)) == [("1", OK), ("2", OK), ("3", OK)]
     assert list(frontier.call("ListCrawls", pb.Local()).values) == ["DEFAULT", "News"]
@@ -45,6 +46,7 @@ def test_each_crawl_has_a_database_of_its_own(frontier: Frontier) -> None:
     assert got == [("DEFAULT", A), ("DEFAULT", B), ("News", A)], "of all where none is named"
     assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value="News")).value == 1
     assert frontier.put(discovered(A, crawl="no/name")) == [(A, SKIPPED)]
+    assert caplog.messages == ["a crawlID is 1 to 30 letters, digits, and _.-, got 'no/name'"]
 
 
 @pytest.mark.usefixtures("news")
@@ -139,6 +141,22 @@ def test_who_puts_into_a_new_crawl_need_not_wait_for_who_looks_for_it(url: str) 
     asyncio.run(both())
 
 
+def test_what_is_put_when_the_service_ends_is_to_be_sent_again(url: str) -> None:
+    async def put() -> list[int]:
+        acks: list[int] = []
+        crawls = Crawls(url, migrate.upgrade)
+        await crawls.open()
+        puts = await crawls.puts("")
+        puts.put(Put(A, None), acks.append)
+        await crawls.close_puts()
+        puts.put(Put(B, None), acks.append)
+        told = acks.copy()
+        await crawls.close()
+        return told
+
+    assert asyncio.run(put()) == [FAIL, FAIL]
+
+
 @pytest.mark.usefixtures("news")
 def test_a_crawl_that_is_made_while_all_are_inactive_is_so_too(frontier: Frontier) -> None:
     frontier.call("SetActive", pb.Active(state=False))
@@ -161,13 +179,15 @@ def test_a_crawl_whose_making_was_cut_short_is_made_up_and_stops_no_other(
 
 
 def test_a_crawl_of_another_version_is_left_alone_and_stops_no_other(
-    frontier: Frontier, url: str, db: psycopg.Connection[Any], news: bytes
+    frontier: Frontier, url: str, db: psycopg.Connection[Any], news: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     db.execute(b"create database " + news + b" template template0")
     with psycopg.connect(url, dbname=news.decode().strip('"'), autocommit=True) as older:
         older.execute("create schema recrawl")
     assert frontier.put(discovered(A, crawl="News"), discovered(B)) == [(A, FAIL), (B, OK)]
+    caplog.clear()
     assert [page.url for page in frontier.get()] == [B]
+    assert [line for line in caplog.messages if line.startswith("the crawl News is left out: ")]
 
 
 def test_a_database_may_have_any_name(

@@ -27,14 +27,18 @@ def stored(request: Request, spider: Spider) -> Stored | None:
         return None
     try:
         known = request.to_dict(spider=spider)
+        headers = {
+            name.decode(): [value.decode() for value in values]
+            for name, values in request.headers.items()
+            if name not in PASSING_HEADERS
+        }
     except ValueError:
-        return None  # the callback is no method of the spider
+        return None  # the callback is no method of the spider, or a header is not in UTF-8
     kept = {name: known[name] for name in WANTED if known.get(name)}
     if meta := {name: value for name, value in request.meta.items() if name not in PASSING}:
         kept["meta"] = meta
-    headers = [(name, values) for name, values in request.headers.items() if name not in PASSING_HEADERS]
     if headers:
-        kept["headers"] = {name.decode("latin-1"): [v.decode("latin-1") for v in values] for name, values in headers}
+        kept["headers"] = headers
     return kept if _survives(kept) else None
 
 

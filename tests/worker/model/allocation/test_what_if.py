@@ -40,6 +40,14 @@ def test_the_budget_that_was_asked_for_reaches_its_freshness_and_less_does_not(s
     assert allocate(web, budget * (1 - 1e-6), limits=limits).utility < share * always
 
 
+@pytest.mark.parametrize("objective", ["poisson_freshness", "new_content"])
+def test_other_objectives_that_have_a_most_have_a_share_of_it_too(objective: str) -> None:
+    web = random_web()
+    most = web.value.sum() if objective == "poisson_freshness" else web.value @ web.rate
+    _, allocation = budget_for(web, 0.4, objective)
+    assert allocation.utility / most == pytest.approx(0.4, abs=1e-6)
+
+
 def test_pages_that_never_change_need_no_budget() -> None:
     budget, allocation = budget_for(random_web(static=1.0), 0.99)
     assert budget == allocation.spent == 0

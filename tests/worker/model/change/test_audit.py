@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.lab.methods.beliefs import changed
-from recrawl.model.change.audit import Agreement, agreement
+from recrawl.model.change.audit import Agreement, agreement, credible_interval
 from recrawl.model.change.estimators import VisitLog
 from recrawl.model.checks import Array
 
@@ -43,9 +43,11 @@ def test_pages_are_grouped_by_their_visits() -> None:
 
 
 def test_a_page_never_seen_to_change_agrees_with_a_low_rate_only() -> None:
-    visits = VisitLog(np.array([0, 100, 200]), np.ones(200), np.zeros(200, np.bool))
-    (line,) = agreement(visits, np.array([0.7, 7.0]), np.array([103.5, 100.0]))
-    assert (line.pages, line.changed_pages, line.inside) == (2, 0, 0.5)
+    visits = VisitLog(np.array([0, 100, 200, 300]), np.ones(300), np.zeros(300, np.bool))
+    a, b = np.array([0.7, 3.0, 7.0]), np.array([103.5, 100.0, 100.0])
+    (line,) = agreement(visits, a, b)
+    assert (line.pages, line.changed_pages) == (3, 0) and line.inside == pytest.approx(1 / 3)
+    assert credible_interval(a, b)[0] * 100 == pytest.approx([0.01, 0.82, 3.29], abs=0.01), "changes in 100 days"
     assert np.isnan(line.median_log_ratio)
 
 

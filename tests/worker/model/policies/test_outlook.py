@@ -26,6 +26,13 @@ def test_every_measure_is_what_a_page_that_is_watched_shows(rate: float, frequen
     assert found.age_days == pytest.approx(float((stale**2 / 2).sum() / (visits * every)), rel=0.15)
 
 
+@pytest.mark.parametrize("changes", [5e-4, 2e-3, 0.9])
+def test_the_age_of_a_page_that_changes_seldom_is_exact(changes: float) -> None:
+    """The mean of t − (1 − e^−ct)/c over an interval, as a power series in c: the changes between two visits."""
+    series = sum(-((-changes) ** n) / math.factorial(n + 2) for n in range(1, 30))
+    assert outlook(np.ones(1), np.array([changes]), np.ones(1)).age_days == pytest.approx(series, rel=3e-4)
+
+
 def test_what_is_never_visited_is_never_seen_and_what_never_changes_is_fresh() -> None:
     found = outlook(np.array([1.0, 3.0]), np.array([1.0, 0.0]), np.zeros(2))
     assert (found.fresh, found.changes_seen, found.fetches) == (0.75, 0, 0)

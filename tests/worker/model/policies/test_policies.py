@@ -1,6 +1,7 @@
 """Each policy gives the allocation that it promises, on random webs and in closed form."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,9 @@ def test_who_is_greedy_visits_all_equally_often_in_the_first_phase_alone() -> No
     web = some_web(4)
     phase = epsilon_greedy.phase(asked(web))
     assert 0 < phase <= len(web.rate) / 40
+    no_exploring = Question(web, 40, "freshness", Limits())
+    static = Question(replace(web, rate=np.zeros(len(web.rate))), 40, "freshness", LIMITS)
+    assert epsilon_greedy.phase(no_exploring) == epsilon_greedy.phase(static) == len(web.rate) / 40, "a whole round"
     policy = POLICIES["epsilon_greedy"]
     assert policy.answer(asked(web, days=phase * 0.99)).price == math.inf
     assert policy.answer(asked(web, days=phase)).utility == allocate(web, 40, limits=LIMITS).utility

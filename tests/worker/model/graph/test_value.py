@@ -1,0 +1,42 @@
+"""The terms of values, and the share of its parent's value with which a page starts."""
+
+import numpy as np
+import pytest
+
+from recrawl.model.graph.value import first_share, terms
+
+NO_LINKS, LINKS = 0, 5
+
+
+def share(waiting: list[float], sources: list[float], weights: dict[str, float] | None = None) -> float:
+    """Of linked pages without links and pages with links, by their authority. Another page has neither: it was added
+    by hand. No importance was computed."""
+    authority = np.array([*waiting, *sources, 100], np.float32)
+    in_links = np.array([*([1] * len(waiting)), *([1] * len(sources)), 0], np.float32)
+    out_links = np.array([*([NO_LINKS] * len(waiting)), *([LINKS] * len(sources)), NO_LINKS])
+    parts = {"authority": authority, "importance": np.full(len(authority), np.nan, np.float32)}
+    return first_share(parts, weights or {"authority": 2.0, "importance": 0.0}, in_links, out_links)
+
+
+def test_a_new_page_starts_like_the_pages_that_wait() -> None:
+    assert share([0.2, 0.4], [1.0, 2.0]) == pytest.approx(0.3 / 1.5)
+    assert share([3.0], [1.0]) == 1, "no better than its parent"
+    assert share([1e-6], [1.0]) == 0.01, "and not much worse"
+
+
+def test_where_nothing_can_be_compared_it_starts_with_half() -> None:
+    assert share([], [1.0]) == share([1.0], []) == share([1.0], [0.0]) == 0.5
+    assert share([1.0], [2.0], {"authority": 0.0, "importance": 0.0}) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("weight", "mean", "follows"),
+    [(1.0, 0.50004, False), (1.0, 0.51, True), (1.0, 0.49, True), (0.0, 0.9, False)],
+    ids=["a little more", "more", "less", "without a weight"],
+)
+def test_values_follow_the_mean_relevance_if_it_counts_and_moved(weight: float, mean: float, follows: bool) -> None:
+    weights = {"authority": 1.0, "relevance": weight}
+    last = terms(weights, 0.5, None)
+    assert last == {**weights, "mean_relevance": 0.5}
+    assert terms(weights, mean, last) == {**weights, "mean_relevance": mean if follows else 0.5}
+    assert terms({"authority": 2.0, "relevance": weight}, mean, last)["mean_relevance"] == mean, "another weight"
