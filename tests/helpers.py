@@ -1,13 +1,11 @@
 """The public functions, called through their inner functions `…_at(t, …)` with a time that the test sets."""
 
-import os
+import random
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import Any, TypeVar
 
 import psycopg
@@ -173,17 +171,38 @@ def ended_run(crawl: Crawl, job: str, ok: bool, ago: timedelta = HOUR) -> None:
     )
 
 
-_ports = count(11_000 + os.getpid() * 100 % 19_000)  # other processes begin elsewhere
+def planted_allocation(crawl: Crawl, token: int, at: datetime, **columns: object) -> None:
+    """A run of the job allocate. All columns that are not given, and must have a value, are 0."""
+    zero = dict.fromkeys(("seconds", "for_revisits", "pages", "hosts", "capped_hosts", "residual", "spread"), 0)
+    row: dict[str, object] = {
+        "token": token, "started_at": at, "policy": "opt_polite", "objective": "freshness", "budget": 0,
+        "duality_gap": 0, **zero, **columns,
+    }  # fmt: skip
+    names = sql.SQL(", ").join(map(sql.Identifier, row))
+    values = sql.SQL(", ").join(sql.Placeholder() * len(row))
+    crawl.connection.execute(
+        sql.SQL("insert into recrawl_internal.allocation ({}) values ({})").format(names, values), list(row.values())
+    )
+
+
+_reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that no earlier call has returned, below the ports that the system gives to connections. The caller may
-    listen on it seconds later."""
+    """A port below those that the system gives to connections. The caller may listen on it seconds later: a UDP socket
+    reserves it, so that no other process gets it here."""
     while True:
-        port = next(_ports)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+        at = ("127.0.0.1", random.randrange(11_000, 30_000))
+        reserving = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            reserving.bind(at)
+            with socket.socket() as probe:
+                probe.bind(at)
+        except OSError:
+            reserving.close()
+        else:
+            _reserved.append(reserving)
+            return at[1]
 
 
 def run_program(name: str, *arguments: str, text: str | None = None) -> str:

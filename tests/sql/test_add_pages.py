@@ -123,6 +123,8 @@ def test_a_host_takes_in_no_more_than_max_pages(crawl: Crawl) -> None:
     assert codes(crawl.add("http://a.test/9")) == ["new"], "a kept_out page makes room"
     crawl.value("select set_host('a.test', reset => '{max_pages}')")
     assert codes(crawl.add("http://a.test/10")) == ["new"]
+    crawl.value("select set_host('a.test', max_pages => 0)")
+    assert codes(crawl.add("http://a.test/11")) == ["excluded"]
 
 
 def test_the_setting_max_pages_holds_for_all_hosts_without_their_own(crawl: Crawl) -> None:

@@ -101,11 +101,12 @@ def test_a_worthless_page_stays_so_and_no_value_leaves_its_bounds(crawl: Crawl) 
     assert list(values(crawl).values()) == pytest.approx([0, 1e30, 1e-30])
 
 
-def test_the_product_of_very_many_has_an_end(crawl: Crawl) -> None:
+@pytest.mark.parametrize(("factor", "product"), [(1e6, 9.25e29), (1e-6, 1.08e-30)])
+def test_the_product_of_very_many_has_an_end(crawl: Crawl, factor: float, product: float) -> None:
     crawl.add("http://a.test/")
     for i in range(60):
-        boost(crawl, f"a.test.{{{i % 2},{i}}}" if i % 2 == 0 else f"a.test.{{1,{i}}}", 1e6)
-    assert values(crawl) == {"a.test/": pytest.approx(9.25e29, rel=0.01)}
+        boost(crawl, f"a.test.{{{i % 2},{i}}}" if i % 2 == 0 else f"a.test.{{1,{i}}}", factor)
+    assert values(crawl) == {"a.test/": pytest.approx(product, rel=0.01)}
 
 
 def test_the_line_of_new_pages_follows(crawl: Crawl) -> None:

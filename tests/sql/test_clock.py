@@ -148,12 +148,27 @@ def test_what_lies_far_ahead_by_right_stays(crawl: Crawl) -> None:
     crawl.extend(pages["long.test"]["lease_id"], MINUTE)
     crawl.value("select block_host_at(%s, 'late.test', %s, 'holidays')", crawl.now, crawl.now + 900 * DAY)
     crawl.tick()
-    tables = [f"select {t}::text from {t} order by 1" for t in ("host", "page", "queue", "lease", "new_page")]
+    tables = [f"select {t}::text from {t} order by 1" for t in ("host", "page", "queue", "lease", "new_page", "pulse")]
     before = [crawl.rows(table) for table in tables]
     crawl.value("select setval('latest_tick', micros(%s))", crawl.now + AHEAD)
     crawl.tick()
     assert crawl.value("select from_micros(last_value) from latest_tick") == crawl.now, "it has looked at everything"
     assert [crawl.rows(table) for table in tables] == before
+
+
+def test_a_repair_in_small_steps_leaves_out_no_page_and_no_host(crawl: Crawl) -> None:
+    crawl.add(*(f"http://h{i}.test/{k}" for k in range(5) for i in range(7)))
+    crawl.tick()
+    right = crawl.now
+    crawl.now += AHEAD
+    for _ in range(5):
+        crawl.report_ok(crawl.next())
+        crawl.wait(SECOND)
+    crawl.now = right
+    while crawl.value("select pull_in(%s, 1)", crawl.now):  # ten pages and two hosts in each step
+        pass
+    assert crawl.value("select count(*) from page where fetched_at = %s", crawl.now) == 35
+    assert crawl.rows("select name from host where last_start_by > %s", crawl.now + HOUR) == []
 
 
 def test_what_somebody_holds_is_pulled_in_when_it_is_free(crawl: Crawl, url: str) -> None:

@@ -107,6 +107,13 @@ def test_host_status_shows_a_block_and_why(crawl: Crawl) -> None:
     }
 
 
+def test_a_block_must_end_after_now(crawl: Crawl) -> None:
+    block = "select block_host_at(%s, 'a.test', %s, null)"
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="until must be in the future"):
+        crawl.value(block, crawl.now, crawl.now)
+    crawl.value(block, crawl.now, crawl.now + timedelta(microseconds=1))
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -246,6 +253,26 @@ def test_each_setting_is_obeyed(crawl: Crawl) -> None:
     crawl.value("select set_setting('max_attempts', '1')")
     crawl.report(result_of(pages[1], status=500))
     assert crawl.page(pages[1]["url"])["state"] == "failing"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "set_setting('max_depth', '3')",
+        "set_host('a.test', gap => '5 s')",
+        "block_host('a.test')",
+        "unblock_host('a.test')",
+        "set_interval('{1}', '1 day')",
+        "boost('a.test', 3)",
+        "follow_boosts(100)",
+    ],
+)
+def test_it_asks_for_an_allocation(crawl: Crawl, call: str) -> None:
+    crawl.add("http://a.test/")
+    crawl.value("select boost('b.test', 2)")  # a worker has not followed it yet
+    crawl.value("select setval('steered', 1)")
+    crawl.rows(f"select {call}")
+    assert crawl.value("select last_value from steered") > 1
 
 
 # ----------------------------------------------------------------------------------------------- queue_status

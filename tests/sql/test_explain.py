@@ -495,6 +495,37 @@ def test_the_name_of_a_host_tells_as_which_it_is_asked_and_what_holds_that(here:
     assert codes_of(ask(here, "nowhere.test")) == {("now", "invalid")}
 
 
+@pytest.mark.parametrize(
+    ("situation", "says"),
+    [
+        (backing_off, "without success: no answer; 1 attempt in a row failed or was not reported."),
+        (missing, "without success: status 404; 1 attempt in a row failed or was not reported."),
+        (not_due, "status 200. It was fetched once."),
+        (learnt, "status 200. 2 fetches found 1 change."),
+    ],
+)
+def test_the_last_report_is_told_in_numbers(here: Crawl, situation: Situation, says: str) -> None:
+    (row,) = (row for row in ask(here, situation(here)) if row["topic"] == "last")
+    assert row["says"].endswith(says)
+
+
+def test_a_number_agrees_with_its_verb(here: Crawl) -> None:
+    here.value("select recrawl.set_host('a.test', gap => '1 hour')")
+    due(here, A, A2, A3, "http://a.test/4", B, "http://b.test/2", "http://b.test/3", "http://c.test/")
+    assert [page["url"] for page in here.next(1)] == [A]
+    here.add("http://new.test/1", "http://new.test/2", "http://new.test/3")
+    here.tick()
+    says = {row["url"]: ask(here, row["url"])[1]["says"] for row in here.rows("select url from page")}
+    assert "and no pages are due before it." in says[A2]
+    assert "and 1 page is due before it." in says[A3]
+    assert "and 2 pages are due before it." in says["http://a.test/4"]
+    assert "1 host is ready for longer, and no pages are due before it." in says[B]
+    assert "1 host is ready for longer, and 1 page is due before it." in says["http://b.test/2"]
+    assert "1 host is ready for longer, and 2 pages are due before it." in says["http://b.test/3"]
+    assert "On its host new.test, 1 new page is more valuable" in says["http://new.test/2"]
+    assert "On its host new.test, 2 new pages are more valuable" in says["http://new.test/3"]
+
+
 def test_a_page_that_no_policy_visits_again_is_told_so(here: Crawl) -> None:
     row = find(ask(here, divided(here, policy="best_first")), "often", "policy")
     assert row["says"].startswith("It is never fetched again, independent of its value: the policy in force")
@@ -672,6 +703,12 @@ def test_a_page_waits_as_long_for_its_turn_as_it_says(here: Crawl) -> None:
     assert abs(here.now - about) <= 2 * SECOND and about - began > 7 * SECOND
 
 
+def test_three_pages_before_take_their_part_of_the_slots(here: Crawl) -> None:
+    minutes = {1: 3, 0.5: 6, 0.4: 8, 0: 300}
+    turn = "select (turn_comes(3, %s, %s, '1 minute') - %s) / 60"
+    assert {share: here.value(turn, share, here.now, here.now) / SECOND for share in minutes} == minutes
+
+
 # ------------------------------------------------------------------------------------------------- odd questions
 
 
@@ -718,6 +755,14 @@ def test_a_page_that_is_not_due_for_longer_than_its_host_is_blocked_is_not_due(h
     not_due(here)
     here.value("select recrawl.block_host('a.test', now() + interval '1 minute')")
     assert [(row["topic"], row["code"]) for row in ask(here, A)][1:3] == [("now", "not_due"), ("also", "host_blocked")]
+
+
+def test_a_host_with_room_for_one_more_page_is_not_full(here: Crawl) -> None:
+    here.value("select recrawl.set_host('a.test', max_pages => 2)")
+    here.add(A)
+    assert codes_of(ask(here, A2)) == {("now", "unknown")}
+    here.add(A2)
+    assert codes_of(ask(here, A3)) == {("now", "host_full")}
 
 
 def test_an_excluded_page_that_is_out_is_both(here: Crawl) -> None:

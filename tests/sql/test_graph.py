@@ -267,7 +267,7 @@ def test_the_most_relevant_pages_come_first_and_the_unknown_not_at_all(crawl: Cr
         ("set_relevance(1, 'NaN')", "set_relevance: relevance must lie between 0 and 1, got NaN"),
         ("set_relevance(77, 1)", "set_relevance: there is no page 77"),
         ("top_hubs(0)", "top_hubs: n must be positive, got 0"),
-        ("top_authorities(-1)", "top_authorities: n must be positive, got -1"),
+        ("top_authorities(0)", "top_authorities: n must be positive, got 0"),
         ("top_relevant(0)", "top_relevant: n must be positive, got 0"),
         ("sketch_distance('{1}', '{2}')", "sketch_distance: a sketch has 8 numbers, got {1} and {2}"),
         (

@@ -1,5 +1,7 @@
 """A budget that is measured: how it is set, shown and moved, step by step."""
 
+from datetime import timedelta
+
 import pytest
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, run_job
@@ -116,3 +118,75 @@ def test_due_times_that_were_promised_other_frequencies_follow(crawl: Crawl, url
     )
     assert crawl.value("select count(*) from inbox") == 0, "they are out"
     run_job("allocate", url)
+
+
+def test_a_budget_of_1000_becomes_what_the_measurements_say(crawl: Crawl) -> None:
+    becomes = {  # short_share, now, hour, most, in_a_day: the budget
+        # Half of the calls are short and the budget is not used up: it falls slowly.
+        (0.5, 800, 850, 850, 850): 995,
+        (0.5, 900, 900, 900, 900): 1000,
+        (0.5, 950, 800, 800, 800): 1000,
+        # The budget is used up: it rises, but not above the speed of the crawlers.
+        (0.5, 929, 929, 2000, 2000): 1000,
+        (0.5, 1000, 930, 1000, 1000): 1005,
+        (0.5, 960, 980, 940, 940): 1005,
+        (0.5, 956, 956, 956, 956): 1003.8,
+        (0.5, 940, 940, 950, 950): 1000,
+        (0.5, 1000, 1000, 2000, 2000): 1030,
+        # In each step of the day too many calls were short: it rises faster.
+        (0.5, 970, 970, None, None): 1050,
+        (0.5, 960, 960, None, None): 1005,
+        # Few calls are short: it falls to the speed of the crawlers.
+        (0.1, 500, 500, 500, 500): 970,
+        (0.1, 500, 500, 500, 990): 990,
+        # Neither many nor few are short.
+        (0.3, 500, 500, 500, 500): 1000,
+    }
+    after = "select budget_after(1000, row(%s, %s, %s, %s, %s)::measured)"
+    assert {measured: crawl.value(after, *measured) for measured in becomes} == pytest.approx(becomes)
+
+
+def test_a_measured_budget_stays_between_1_and_1e12(crawl: Crawl) -> None:
+    after = "select budget_after(%s, row(%s, %s, %s, %s, %s)::measured)"
+    assert crawl.value(after, 1, 0, *[0.5] * 4) == 1
+    assert crawl.value(after, 1e12, 1, *[2e12] * 4) == 1e12
+
+
+def plant_steps(crawl: Crawl, steps: list[tuple[timedelta, int, int]]) -> None:
+    """Steps of 10 calls, the oldest first: how long each took, its short calls and its pages."""
+    at = crawl.now - sum((lasts for lasts, *_ in steps), timedelta())
+    calls = short = pages = 0
+    crawl.connection.execute("delete from budget_step")
+    for lasts, short_calls, handed_out in [(timedelta(), 0, 0), *steps]:
+        at, calls, short, pages = at + lasts, calls + 10, short + short_calls, pages + handed_out
+        crawl.connection.execute("insert into budget_step values (%s, %s, %s, %s)", [at, calls, short, pages])
+
+
+@pytest.mark.parametrize(("revisit_waits", "share_of_day"), [(59 * MINUTE, 1), (61 * MINUTE, 75 / (75 + 17))])
+def test_crawlers_are_measured_by_their_last_steps(crawl: Crawl, revisit_waits: timedelta, share_of_day: float) -> None:
+    crawl.add("http://a.test/", due=[crawl.now])
+    crawl.tick()
+    crawl.wait(revisit_waits)
+    short = {1: 1, 3: 5, 4: 9}  # the last step is 1, the one before is 2
+    work = [(5 * MINUTE, short.get(back, 0), 10 * back) for back in range(15, 0, -1)]
+    plant_steps(crawl, [(13 * HOUR, 0, 0), (17 * MINUTE, 0, 1000), *work])
+    found = crawl.row("select (recent_measurements(%s)).*", crawl.now)
+    a_day = DAY / (5 * MINUTE)
+    most = 10 * (1 + 2 + sum(range(5, 15))) / 12 * a_day  # in the last 12 steps with at most one short call of ten
+    assert found == {
+        "short_share": pytest.approx(6 / 30),
+        "now": pytest.approx(10 * a_day),
+        "hour": pytest.approx(10 * sum(range(1, 13)) / 12 * a_day),
+        "most": pytest.approx(most),
+        "in_a_day": pytest.approx(most * share_of_day),
+    }
+
+
+def test_the_steps_of_a_day_are_kept_and_always_thirteen(crawl: Crawl) -> None:
+    measure(crawl)
+    plant_steps(crawl, [(5 * MINUTE, 0, 10)] * 20)
+    for wait, kept in (5 * MINUTE, 22), (30 * HOUR, 13):
+        crawl.wait(wait)
+        crawl.next(1)
+        crawl.value("select measure_budget(%s)", crawl.now)
+        assert crawl.value("select count(*) from budget_step") == kept

@@ -297,16 +297,24 @@ def test_a_page_that_is_missing_after_it_failed_is_missing_for_the_first_time(cr
         (page,) = crawl.next()
 
 
-def test_a_host_that_mostly_fails_is_blocked(crawl: Crawl) -> None:
+@pytest.mark.parametrize(
+    ("statuses", "reason"),
+    [
+        ([-1] * 10, "10 of its last 10 fetches failed"),
+        ([200, -1] * 10, "10 of its last 20 fetches failed"),
+        ([200] * 5 + [-1] * 10, "10 of its last 10 fetches failed"),
+    ],
+)
+def test_a_host_that_mostly_fails_is_blocked(crawl: Crawl, statuses: list[int], reason: str) -> None:
     crawl.add(*(f"http://a.test/{i}" for i in range(30)))
-    for _ in range(10):
+    for status in statuses:
         assert crawl.value("select blocked_until from host") is None
         (page,) = crawl.next()
-        crawl.report(result_of(page, status=-1))
+        crawl.report(result_of(page, status=status))
         crawl.tick()
         crawl.wait(SECOND)
     assert crawl.value("select blocked_until from host") > crawl.now + 50 * SECOND
-    assert crawl.value("select blocked_reason from host") == "10 of its last 10 fetches failed"
+    assert crawl.value("select blocked_reason from host") == reason
 
 
 def test_a_host_that_fails_now_and_then_is_not(crawl: Crawl) -> None:

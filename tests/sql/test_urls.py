@@ -29,6 +29,7 @@ def parse(template: str, new_database: Callable[..., str]) -> Iterator[Callable[
         yield parse
 
 
+LONGEST_HOST = ".".join(["a" * 63] * 3 + ["b" * 61])  # 253 characters
 SPELLINGS = [
     ("http://example.com", "http://example.com/"),
     ("HTTP://EXAMPLE.COM/", "http://example.com/"),
@@ -71,6 +72,10 @@ SPELLINGS = [
     ("http://xn--bcher-kva.example/", "http://xn--bcher-kva.example/"),
     ("http://under_score.example/", "http://under_score.example/"),
     ("http://localhost/", "http://localhost/"),
+    ("http://example.com:65535/", "http://example.com:65535/"),
+    (f"http://{LONGEST_HOST}/", f"http://{LONGEST_HOST}/"),
+    ("http://example.com/" + "a" * 2029, "http://example.com/" + "a" * 2029),
+    ("http://example.com/a" + "é" * 338, "http://example.com/a" + "%C3%A9" * 338),
 ]
 
 
@@ -99,10 +104,14 @@ def test_spellings(parse: Callable[[str], dict[str, Any]], url: str, canonical: 
         ("http://-a.b/", 'the host "-a.b" is not a valid name'),
         ("http://a-.b/", 'the host "a-.b" is not a valid name'),
         ("http://" + "a" * 64 + ".b/", f'the host "{"a" * 64}.b" is not a valid name'),
+        (f"http://{LONGEST_HOST}b/", f'the host "{LONGEST_HOST[:100]}" is not a valid name'),
         ("http://[::1/", 'the host "[" is not a valid name'),
         ("http://[1:2:3]/", 'the host "[1:2:3]" is not a valid address'),
         ("http://256.1.1.1/", 'the host "256.1.1.1" is not a valid address'),
+        ("http://1.256.1.1/", 'the host "1.256.1.1" is not a valid address'),
+        ("http://1.16777216/", 'the host "1.16777216" is not a valid address'),
         ("http://1.2.3.4.5/", 'the host "1.2.3.4.5" is not a valid address'),
+        ("http://1.2.3.4.0/", 'the host "1.2.3.4.0" is not a valid address'),
         ("http://4294967296/", 'the host "4294967296" is not a valid address'),
         ("http://09.1/", 'the host "09.1" is not a valid address'),
         ("http://bücher.example/", "the host bücher.example is not ASCII: give it in its xn-- form"),
@@ -111,7 +120,7 @@ def test_spellings(parse: Callable[[str], dict[str, Any]], url: str, canonical: 
         ("http://example.com:8o/", 'the port "8o" is not valid'),
         ("http://example.com/a\tb", "the URL contains a control character"),
         ("http://example.com/" + "a" * 2048, "the URL is longer than 2048 characters (2067)"),
-        ("http://example.com/" + "é" * 1000, "the URL is longer than 2048 characters once encoded"),
+        ("http://example.com/" + "é" * 339, "the URL is longer than 2048 characters once encoded"),
     ],
 )
 def test_invalid_urls_are_told_why(parse: Callable[[str], dict[str, Any]], url: str, problem: str) -> None:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, planted_allocation, result_of
 
 COUNTS = ["changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "stale", "duplicate", "refused"]
 LATE = ["late_1m", "late_10m", "late_1h", "late_6h", "late_1d", "late_more"]
@@ -160,6 +160,19 @@ def test_lateness_is_counted_by_how_late_the_slot_was(crawl: Crawl) -> None:
         assert [row[name] for name in LATE] == [1] * (nth + 1) + [0] * (5 - nth)
     assert crawl.value("select sum(late_seconds) from vitals") == pytest.approx(seconds, abs=30)
     assert crawl.value("select sum(skipped) from vitals") == 2, "of three days, two whole intervals passed"
+
+
+def test_each_report_counts_in_one_class_of_lateness(crawl: Crawl) -> None:
+    """Two reports at each limit: one at the limit, one a second later."""
+    late = [limit + more for limit in (60, 600, 3600, 21600, 86400) for more in (0, 1)]
+    crawl.connection.execute(
+        "insert into pulse (part, at, letters, late) values (log_part(%(at)s, pulse_kept()), %(at)s, 'u', %(late)s)",
+        {"at": crawl.now, "late": late},
+    )
+    crawl.wait(MINUTE)
+    take(crawl)
+    row = sums(crawl)
+    assert [row[name] for name in LATE] == [1, 2, 2, 2, 2, 1]
 
 
 def test_a_report_without_a_lease_is_neither_late_nor_in_time(crawl: Crawl) -> None:
@@ -361,8 +374,19 @@ def test_late_hosts_say_what_they_wait_for(crawl: Crawl) -> None:
         ("c.test", 2, HOUR, "crawler", False),
     ]
     crawl.value("select set_host_at(%s, 'a.test', '1 day', null, null, '{}')", now)
-    crawl.report_ok(crawl.next())
-    assert crawl.value("select waits_for from late_hosts where host = 'a.test'") == "gap"
+    crawl.value("select set_host_at(%s, 'c.test', '1 ms', null, true, '{}')", now)
+    crawl.report_ok([page for page in crawl.next() if page["host"] == "a.test"])
+    waits_for = crawl.rows("select host, waits_for from late_hosts where host <> 'b.test'")
+    assert [tuple(row.values()) for row in waits_for] == [("a.test", "gap"), ("c.test", "gap")], "a page of c is leased"
+
+
+def test_the_two_hundred_hosts_that_have_waited_longest_are_listed(crawl: Crawl) -> None:
+    crawl.add(*(f"http://{n}.test/" for n in range(210)), due=[crawl.now - n * SECOND for n in range(210)])
+    crawl.tick()
+    take(crawl)
+    assert [row["host"] for row in crawl.rows("select host from late_hosts")] == [
+        f"{n}.test" for n in range(209, 9, -1)
+    ]
 
 
 def test_freshness_is_what_the_pages_say(crawl: Crawl) -> None:
@@ -393,7 +417,7 @@ def test_freshness_is_what_the_pages_say(crawl: Crawl) -> None:
 
 
 def test_freshness_leaves_out_what_the_allocation_leaves_out(crawl: Crawl) -> None:
-    """Pages of a host that is blocked for more than a day."""
+    """Pages of a host that is blocked for more than a day, not for less."""
     crawl.add("http://a.test/", "http://b.test/", rate=[1.0] * 2)
     crawl.tick()
     crawl.report_ok(crawl.next())
@@ -403,6 +427,7 @@ def test_freshness_leaves_out_what_the_allocation_leaves_out(crawl: Crawl) -> No
     crawl.value("select fetch_now_at(%s, '{1}')", crawl.now)
     crawl.tick()
     crawl.report_ok(crawl.next(1))
+    crawl.value("select block_host_at(%s, 'b.test', %s, 'away')", crawl.now, crawl.now + 3 * HOUR)
     assert both < crawl.value(fresh, crawl.now) < 0.9
     crawl.value("select block_host_at(%s, 'b.test', %s, 'away')", crawl.now, crawl.now + 3 * DAY)
     assert crawl.value(fresh, crawl.now) == pytest.approx(1)
@@ -517,6 +542,19 @@ def test_crawl_status_says_how_the_crawl_stands_now(crawl: Crawl) -> None:
     assert row["vitals_at"] is not None
 
 
+def test_the_largest_hosts_are_named_and_five_of_the_blocked_ones(crawl: Crawl) -> None:
+    crawl.add(*(f"http://h{host}.test/{page}" for host in range(1, 9) for page in range(host)))
+    crawl.tick()
+    for host in range(1, 8):
+        crawl.value("select block_host(%s)", f"h{host}.test")
+    crawl.value("select block_host_at('2020-01-01', 'h8.test', '2020-01-02', null)")  # over
+    row = crawl.row("select pages, most_pages, largest_host, blocked_hosts, largest_blocked from checkup")
+    assert row == {
+        "pages": 36, "most_pages": 8, "largest_host": "h8.test", "blocked_hosts": 7,
+        "largest_blocked": ["h7.test", "h6.test", "h5.test", "h4.test", "h3.test"],
+    }  # fmt: skip
+
+
 def test_an_open_transaction_is_seen(crawl: Crawl, another: Crawl) -> None:
     assert crawl.value("select longest_transaction from crawl_status") is None
     another.connection.execute("set transaction isolation level repeatable read")
@@ -581,8 +619,12 @@ def test_what_operators_do_is_written_down(crawl: Crawl) -> None:
         "unblock_host('a.test')",
         "exclude('/2$')",
         "unexclude('/2$')",
+        "boost('a.test', 3)",
+        "boost('a.test', 1)",
         "keep_out('{1, 2}')",
         "keep_out('{1, 2}')",
+        "delete_pages('{2, 3}')",
+        "delete_pages('{2, 3}')",
         "pause()",
         "pause()",
         "resume()",
@@ -597,7 +639,10 @@ def test_what_operators_do_is_written_down(crawl: Crawl) -> None:
     assert events(crawl, "pages") == [
         ("/2$", "excluded: 1 pages were taken out", login(crawl)),
         ("/2$", "no longer excluded: 1 pages came back", login(crawl)),
+        ("a.test", "boosted: worth 3 times as much, 2 pages", login(crawl)),
+        ("a.test", "no longer boosted, 2 pages", login(crawl)),
         ("2 pages", "kept_out", login(crawl)),
+        ("2 pages", "deleted", login(crawl)),
     ]
     assert [says for _, says, _ in events(crawl, "crawl")] == ["the crawl was paused", "the crawl was resumed"]
 
@@ -606,16 +651,17 @@ def test_blocks_that_hosts_earn_are_written_down_but_not_every_one(crawl: Crawl)
     crawl.add(*(f"http://a.test/{i}" for i in range(20)))
     crawl.tick()
     strikes = 0
-    for _ in range(12):
+    for _ in range(17):
         for page in crawl.next():
             crawl.report(result_of(page, status=429, retry_after="1"))
             strikes += 1
         crawl.now = crawl.value("select blocked_until from host") + SECOND
         crawl.tick()
-    assert strikes == 12
+    assert strikes == 17
     assert [(host, says.partition(": ")[2], by) for host, says, by in events(crawl, "host")] == [
         ("a.test", "it answered 429", None),
         ("a.test", "it answered 429, the 4th time in a row", None),
+        ("a.test", "it answered 429, the 16th time in a row", None),
     ]
 
 
@@ -661,6 +707,25 @@ def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl, 
     assert events(crawl, "crawl") == [
         ("crawlers", f"no crawler has reported for 5 min, although {says}", None),
         ("crawlers", "crawlers report again, after 20 min without a report", None),
+    ]
+
+
+def test_a_worker_that_comes_back_sees_that_the_crawl_stands_still(crawl: Crawl) -> None:
+    """The reports before are no longer in the log."""
+    crawl.add("http://a.test/", "http://b.test/", "http://c.test/")
+    crawl.tick()
+    crawl.report_ok(crawl.next(1))
+    crawl.wait(MINUTE)
+    take(crawl)
+    crawl.wait(2.5 * HOUR)
+    take(crawl)
+    crawl.wait(MINUTE)
+    crawl.report_ok(crawl.next(1))
+    crawl.wait(MINUTE)
+    take(crawl)
+    assert events(crawl, "crawl") == [
+        ("crawlers", "no crawler has reported for 5 min, although 2 hosts are ready", None),
+        ("crawlers", "crawlers report again, after 6 min without a report", None),
     ]
 
 
@@ -723,6 +788,8 @@ def test_what_is_too_old_goes_and_the_first_and_newest_runs_stay(crawl: Crawl) -
         )
     crawl.value("insert into opic values (1, %s, 1, 1, true, 1, 1, true, 1, 1, 1) returning 1", old)
     crawl.value("insert into opic values (2, %s, 1, 1, true, 1, 1, true, 1, 1, 1) returning 1", old)
+    for token in (1, 2):
+        planted_allocation(crawl, token, old, policy="uniform")  # another policy than the setting
     assert crawl.value("select forget_history_at(%s)", crawl.now) > 0
     assert [row["at"] for row in crawl.rows("select at from vitals")] == [new]
     assert [row["at"] for row in crawl.rows("select at from vitals_by_hour")] == [new]
@@ -731,6 +798,7 @@ def test_what_is_too_old_goes_and_the_first_and_newest_runs_stay(crawl: Crawl) -
         ("rates", True), ("rates", False), ("opic", True), ("opic", True),
     ]  # fmt: skip
     assert [row["token"] for row in crawl.rows("select token from opic")] == [2]
+    assert [row["token"] for row in crawl.rows("select token from allocation")] == [2]
     assert crawl.value("select forget_history_at(%s)", crawl.now) == 0
 
 

@@ -1,4 +1,4 @@
-"""A number and a time are written in one way, in Python and in SQL."""
+"""A number and a time are written in one way. tests/sql/test_spoken.py compares SQL with this."""
 
 import time
 from collections.abc import Iterator
@@ -52,14 +52,6 @@ def test_numbers_have_commas_or_two_digits() -> None:
 
 def test_a_duration_is_one_figure_and_its_unit() -> None:
     assert {s: lasting(timedelta(seconds=s)) for s in SECONDS} == SECONDS
-
-
-def test_sql_writes_the_same(connection: psycopg.Connection) -> None:
-    for n, words in NUMBERS.items():
-        assert connection.execute("select recrawl_internal.amount(%s::float8)", [n]).fetchone() == (words,)
-    for s, words in SECONDS.items():
-        said = connection.execute("select recrawl_internal.in_words(make_interval(secs => %s))", [s]).fetchone()
-        assert said == (words,)
 
 
 @pytest.mark.usefixtures("utc")

@@ -187,7 +187,7 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
                 crawl.client.extra_request(f"{extra}/{n}")
         await crawl.visit(page)
 
-    crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 6)  # seconds of the other host
+    crawl.run(120, visit, until=lambda: crawl.client.counts["ok"] >= 6)  # of the other host
     for host in hosts[:2]:
         assert set(paths(web, host)) == {"/robots.txt"}
         first, *later = (entry.at for entry in web.of(host))

@@ -601,6 +601,10 @@ def test_an_allocation_is_not_followed_by_the_next(
 
 def test_nothing_is_worth_an_early_run_where_nothing_moved(crawl: Crawl, url: str) -> None:
     assert early(allocated(crawl, url)) == {}
+    crawl.connection.execute(
+        "update host set blocked_until = clock_timestamp() + interval '3 hours' where name = 'a.test'"
+    )
+    assert early(crawl) == {}, "only a block of more than a day takes a host out"
     assert [row["due_at"] > crawl.value("select now()") for row in crawl.rows("select * from job_schedule")] == [
         True
     ] * 3
@@ -675,6 +679,14 @@ def test_so_it_does_when_a_host_that_was_at_its_cap_has_more_slots(crawl: Crawl,
     assert crawl.host("a.test")["capped"] and early(crawl) == {}
     crawl.value("select set_robots('http://a.test/', 200, '', 10)")
     assert early(crawl) == {"allocate": "frequencies moved"}
+
+
+def test_the_frequency_of_a_host_follows_its_slots(crawl: Crawl) -> None:
+    """The allocation gave the host 20 fetches a day. Half of more slots stay for new pages."""
+    share = "select share_in_slots(%s, 20, %s, 0.5)"
+    slots = {10: 0.5, 20: 1, 40: 1, 60: 1.5, 100: 2}
+    assert {each: crawl.value(share, each, True) for each in slots} == slots
+    assert crawl.value(share, 60, False) == 1, "the slots did not limit it"
 
 
 def test_in_a_small_graph_one_page_is_much(crawl: Crawl, url: str) -> None:

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, result_of, run_job
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, planted_allocation, result_of, run_job
 
 
 @pytest.fixture
@@ -108,3 +108,34 @@ def test_the_budget_is_kept_while_a_crawl_grows(crawl: Crawl, url: str) -> None:
         crawl.age(HOUR)
     by_day = [sum(fetches[i : i + 24]) for i in range(0, 72, 24)]
     assert by_day == pytest.approx([4000] * 3, rel=0.05)
+
+
+def test_new_pages_are_those_that_wait_and_those_found_since_an_earlier_run(crawl: Crawl) -> None:
+    """Since the newest run that is six hours old, otherwise since the oldest run that is an hour old."""
+
+    def found() -> tuple[float, float]:
+        row = crawl.row("select pages, waiting from new_pages_to_allocate(%s)", crawl.now)
+        return row["pages"], row["waiting"]
+
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    crawl.add("http://a.test/pinned", rate=[1.0])
+    for token, (hours, newest_page) in enumerate([(0.5, 4), (2, 5), (3, 4), (12, 2), (24, 0)]):
+        planted_allocation(crawl, token, crawl.now - hours * HOUR, newest_page=newest_page)
+    assert found() == (3 / (12 / 24), 0)
+    crawl.tick()
+    assert found() == (5 + 3 / (12 / 24), 5)
+    crawl.connection.execute("delete from allocation where started_at < %s", [crawl.now - 6 * HOUR])
+    assert found() == (5 + 1 / (3 / 24), 5)
+    crawl.connection.execute("delete from allocation where started_at < %s", [crawl.now - HOUR])
+    assert found() == (5, 5)
+
+
+def test_the_fetches_of_the_last_day_are_added_up_run_by_run(crawl: Crawl) -> None:
+    fetches = "select days, budgeted, handed_out, since_last from fetches_of_last_day(%s)"
+    crawl.connection.execute("select setval('handed_out_count', 110)")
+    assert crawl.row(fetches, crawl.now) == {"days": 0, "budgeted": 0, "handed_out": 0, "since_last": 1 / 24}
+    for token, (hours, budget, handed_out) in enumerate([(25, 1000, 0), (24, 100, 10), (6, 200, 60)]):
+        planted_allocation(crawl, token, crawl.now - hours * HOUR, budget=budget, handed_out=handed_out)
+    assert crawl.row(fetches, crawl.now) == {
+        "days": 1, "budgeted": 0.75 * 100 + 0.25 * 200, "handed_out": 100, "since_last": 0.25
+    }  # fmt: skip
