@@ -172,7 +172,8 @@ def ended_run(crawl: Crawl, job: str, ok: bool, ago: timedelta = HOUR) -> None:
 
 
 def planted_allocation(crawl: Crawl, token: int, at: datetime, **columns: object) -> None:
-    """A run of the job allocate. All columns that are not given, and must have a value, are 0."""
+    """Adds a row of the job allocate: policy opt_polite, objective freshness. Other columns that must have a value
+    are 0."""
     zero = dict.fromkeys(("seconds", "for_revisits", "pages", "hosts", "capped_hosts", "residual", "spread"), 0)
     row: dict[str, object] = {
         "token": token, "started_at": at, "policy": "opt_polite", "objective": "freshness", "budget": 0,
@@ -190,7 +191,7 @@ _reserved: list[socket.socket] = []
 
 def free_port() -> int:
     """A port below those that the system gives to connections. The caller may listen on it seconds later: a UDP socket
-    reserves it, so that no other process gets it here."""
+    reserves it, so that free_port() returns it to no other process on this machine."""
     while True:
         at = ("127.0.0.1", random.randrange(11_000, 30_000))
         reserving = socket.socket(type=socket.SOCK_DGRAM)

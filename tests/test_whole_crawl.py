@@ -372,7 +372,7 @@ def judge_paths(web: Web, hosts: list[str]) -> None:
 
 
 def judge_holds(web: Web, throttled: dict[str, float], blocked: str, at: float) -> None:
-    """A host that asks for a pause gets it within a second, or a few on a busy machine."""
+    """A host that asks for a pause gets it within a second, on a busy machine within four."""
     for host, since, seconds in [*((host, since, HELD) for host, since in throttled.items()), (blocked, at, 60)]:
         after = [entry.at - since for entry in web.of(host)]
         assert [delay for delay in after if 4 < delay < seconds] == [], host

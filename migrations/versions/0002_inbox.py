@@ -9,7 +9,7 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-# Of tables and columns whose comment of version 0001 is wrong or incomplete.
+# For the tables and columns whose comment in version 0001 is wrong or incomplete. downgrade() keeps these comments.
 COMMENTS = {
     "table budget_step": (
         "Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages, and "

@@ -318,7 +318,7 @@ def new_budget(crawl: Crawl) -> str:
     crawl.add(A, B, "http://c.test/")
     to_next_hour = 3600 - time.time() % 3600
     if to_next_hour < 20:
-        time.sleep(to_next_hour)  # then there is room for one more fetch
+        time.sleep(to_next_hour)  # at the turn of the hour the budget has room for one more fetch
     crawl.now = wall()
     crawl.tick()
     taken = {page["url"] for page in crawl.next(lease=DAY)}

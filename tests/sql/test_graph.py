@@ -179,7 +179,7 @@ def test_a_reader_that_was_overtaken_does_not_take_anything(crawl: Crawl) -> Non
 
 
 def fill_news(crawl: Crawl) -> None:
-    """So many that it asks for a run. Without autovacuum, which would hold the table for a second or more."""
+    """Adds two million rows, which ask for a run. Autovacuum is off: it would lock the table for a second or more."""
     crawl.connection.execute("alter table graph_news set (autovacuum_enabled = off)")
     crawl.connection.execute("insert into graph_news select n from generate_series(1, 2000000) n")
 

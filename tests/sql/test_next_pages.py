@@ -282,7 +282,7 @@ def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
 
 
 def test_a_lease_that_should_have_ended_long_ago_is_asked_for_once_a_second(crawl: Crawl) -> None:
-    """Another transaction has locked it."""
+    """As if another transaction had locked it: no upkeep has ended it."""
     crawl.add("http://a.test/")
     crawl.next()
     crawl.wait(12 * MINUTE)

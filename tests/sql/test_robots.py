@@ -23,8 +23,8 @@ def set_robots(
     )
 
 
-def take_slot(crawl: Crawl, host: str, ahead: str = "10 s") -> list[Row]:
-    return crawl.rows("select * from take_slot_at(%s, %s, %s)", crawl.now, host, ahead)
+def take_slot(crawl: Crawl, host: str, ahead: str = "10 s", notice: str = "0") -> list[Row]:
+    return crawl.rows("select * from take_slot_at(%s, %s, %s, %s)", crawl.now, host, ahead, notice)
 
 
 # -- robots.txt --
@@ -107,7 +107,7 @@ def test_a_host_that_refuses_its_robots_txt_is_left_alone_ever_longer_whatever_i
 @pytest.mark.parametrize(
     ("age", "good_for"), [(0 * HOUR, DAY), (HOUR, 23 * HOUR), (23.5 * HOUR, HOUR), (24.5 * HOUR, HOUR)]
 )
-def test_what_cannot_be_had_shortens_no_days_rules_and_leaves_them_an_hour_at_least(
+def test_if_a_new_fetch_fails_the_rules_stay_good_until_they_are_a_day_old_and_for_an_hour_at_least(
     crawl: Crawl, age: timedelta, good_for: timedelta
 ) -> None:
     set_robots(crawl, "http://a.example/", 200, "# rules")
@@ -252,7 +252,7 @@ def test_with_notice_alone_there_is_one_page_a_host(crawl: Crawl) -> None:
 
 def test_no_slot_is_sooner_than_the_notice(crawl: Crawl) -> None:
     for wait in (3, 4):
-        (slot,) = crawl.rows("select * from take_slot_at(%s, 'a.example', '10 s', '3 s')", crawl.now)
+        (slot,) = take_slot(crawl, "a.example", notice="3 s")
         assert slot["fetch_at"] - crawl.now == slot["wait"] == wait * SECOND
 
 

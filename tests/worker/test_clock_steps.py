@@ -16,7 +16,7 @@ from worker.jobs.test_clock import BATCH, runs, worker
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 
-STANDSTILL = 600  # seconds, at most; without the repair it is as long as the step
+STANDSTILL = 600  # seconds. Without the repair, work stands still as long as the step: an hour.
 EVERY = 10  # seconds, of each batch job: more often is no schedule
 
 

@@ -169,8 +169,8 @@ def test_a_body_that_cannot_be_read_and_an_answer_that_never_comes_are_no_answer
     site.answers |= broken
     at = [f"http://127.0.0.2:{web.port}{path}" for path in broken]
     add(db, *at)
-    crawl = Crawl(url, timeout=10)
-    crawl.run(60, until=lambda: crawl.client.counts["ok"] == 3)
+    crawl = Crawl(url, timeout=5)
+    crawl.run(20, until=lambda: crawl.client.counts["ok"] == 3)
     assert crawl.client.counts["raised"] == 3
     assert {state(db, page).last_status for page in at} == {0}
 
@@ -207,7 +207,8 @@ def test_a_visit_whose_lease_was_taken_away_is_cancelled(url: str, db: psycopg.C
     cancelled: list[Page] = []
 
     async def visit(page: Page) -> None:
-        db.execute("select recrawl.block_host('a.example', reason => 'test')")  # first, or it is handed out again
+        # The block comes first: otherwise the page is handed out again.
+        db.execute("select recrawl.block_host('a.example', reason => 'test')")
         db.execute("select recrawl.release(%s)", [page.lease_id])
         try:
             await asyncio.sleep(120)
@@ -377,19 +378,6 @@ def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Co
     assert "has no tables of recrawl yet. Run `recrawl migrate`" in problem(make_conninfo(server, dbname="template1"))
     db.execute("drop function recrawl.take_slot")
     assert "has another version of recrawl than this client. These functions are missing: take_slot" in problem(url)
-
-
-def test_times_are_read_whatever_style_a_database_writes_them_in(url: str, db: psycopg.Connection[Any]) -> None:
-    db.execute(f"alter database {db.info.dbname} set datestyle = 'German'".encode())
-    db.execute(f"alter database {db.info.dbname} set intervalstyle = 'iso_8601'".encode())
-    add(db, "http://a.example/")
-
-    async def first() -> Page:
-        async with Client(url, user_agent="me", robots=False) as crawl:
-            return await anext(crawl)
-
-    page = asyncio.run(asyncio.wait_for(first(), 120))
-    assert abs(page.fetch_at - datetime.now(UTC)) < timedelta(hours=1)
 
 
 def test_a_login_without_the_role_is_told_so(url: str, db: psycopg.Connection[Any]) -> None:

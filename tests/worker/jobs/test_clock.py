@@ -254,7 +254,7 @@ def test_a_stop_is_not_taken_for_the_failure_of_a_job(crawl: Crawl, url: str) ->
 
 
 def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
-    only(crawl.connection, "")  # a process that is stopped while it loads its job says so
+    only(crawl.connection, "")  # a job's process that is interrupted while it loads prints a traceback
     with worker(url) as process:
         for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
             process.send_signal(number)
@@ -270,7 +270,7 @@ def test_a_job_hears_an_interrupt_that_python_drops() -> None:
         process.stdin.flush()
         assert process.stderr.readline() == "deaf\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) != 0
+        assert process.wait(600) != 0
         said = process.stderr.read()
     assert "ignored" not in said and said.endswith("KeyboardInterrupt\n"), said
 
@@ -638,9 +638,9 @@ def test_a_sample_of_a_large_crawl_shows_what_moved_and_only_that(crawl: Crawl, 
     )
     assert crawl.value("select sample_percent('page', 100)") < 60
     run_job("allocate", url)
+    crawl.connection.execute("vacuum full page")  # or the new versions of many pages lie in blocks of their own
     moved = "select moved_since_allocation(a) from allocation a order by token desc limit 1"
-    # One sample of ten may say so wrongly, if the new version of many a page lies in another block.
-    assert [crawl.value(moved) for _ in range(10)].count(None) >= 9
+    assert [crawl.value(moved) for _ in range(10)] == [None] * 10
     crawl.connection.execute("update page set value = 2 * value")
     assert all("values" in crawl.value(moved) for _ in range(10))
 

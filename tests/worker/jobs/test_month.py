@@ -177,7 +177,7 @@ class Month:
                 self.crawl.rows("select * from add_pages(%s)", self.web.grow(FOUND_A_DAY // 4))
             if step % (STEPS // 20) == 0:
                 self.retention.run()
-                # Autovacuum comes by the true time, a few times in the whole month.
+                # Autovacuum follows the real clock. In the simulated month it would run only a few times.
                 self.crawl.connection.execute("vacuum")
             self.step()
         value = self.crawl.rows("select url, value from page_status")

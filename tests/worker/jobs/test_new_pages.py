@@ -111,7 +111,8 @@ def test_the_budget_is_kept_while_a_crawl_grows(crawl: Crawl, url: str) -> None:
 
 
 def test_new_pages_are_those_that_wait_and_those_found_since_an_earlier_run(crawl: Crawl) -> None:
-    """Since the newest run that is six hours old, otherwise since the oldest run that is an hour old."""
+    """Pages are counted since the newest run that is at least six hours old, or else since the oldest that is at least
+    an hour old."""
 
     def found() -> tuple[float, float]:
         row = crawl.row("select pages, waiting from new_pages_to_allocate(%s)", crawl.now)

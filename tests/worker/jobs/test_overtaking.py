@@ -63,7 +63,8 @@ def test_what_is_asked_for_next_is_worth_most_but_for_one_in_eight(crawl: Crawl,
     dues = "select array_agg(due_at order by due_at) from page"
     due_at, quick = crawl.value(dues), due(crawl, "quick.test")
     assert len(was) == 300
-    crawl.connection.execute("update allocation set started_at = clock_timestamp()")  # this run comes early
+    # As if the last run had just ended.
+    crawl.connection.execute("update allocation set started_at = clock_timestamp()")
     senior = crawl.value(
         "select page_id from page_status where host = 'slow.test' "
         "order by fetched_at + interval '24 hours' / frequency limit 1"
@@ -94,7 +95,8 @@ def test_a_second_run_changes_no_more_places(crawl: Crawl, url: str) -> None:
     crawl.age(HOUR)
     crawl.now = crawl.value("select clock_timestamp()")
     first = due(crawl, "slow.test")
-    crawl.value("select set_setting('allocate_every', 'none')")  # until the next run it is as long as since the last
+    # A run without a schedule plans for the time since the last run, here an hour.
+    crawl.value("select set_setting('allocate_every', 'none')")
     run_job("allocate", url)
     crawl.tick()
     again = due(crawl, "slow.test")

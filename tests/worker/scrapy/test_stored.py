@@ -32,7 +32,7 @@ def test_what_json_can_hold_comes_back() -> None:
     ids=["tuple", "number as key", "set", "object", "infinity", "NaN", "NUL", "surrogate"],
 )
 def test_what_would_come_back_as_something_else_is_not_stored(value: Any) -> None:
-    """The database would refuse it, and the request would be lost."""
+    """JSON in Postgres changes some of these values and refuses the others. A refusal would lose the request."""
     assert stored(Request(URL, meta={"a": value}), SPIDER) is None
     assert stored(Request(URL, cb_kwargs={"a": value}), SPIDER) is None
 

@@ -1,4 +1,4 @@
-"""What a connection may do, and for how long."""
+"""The rights of a connection, and the time limit of its queries."""
 
 from datetime import timedelta
 

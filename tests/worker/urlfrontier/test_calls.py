@@ -177,7 +177,7 @@ def test_a_known_url_comes_when_its_client_said(frontier: Frontier, db: psycopg.
     assert found.known.refetchable_from_date == int(later.timestamp())
     assert list(found.known.info.metadata["depth"].values) == ["1"]
     stored = db.execute("select content_hash from recrawl.page_status").fetchall()
-    assert stored == [("s" * 1000,)], "a change of the signature is a change of the page"
+    assert stored == [("s" * 1000,)], "the content hash is the beginning of the signature"
     assert abs(found.creation_date - time.time()) < 60
     assert state(db, A)[:2] == ("live", 1)
     assert frontier.stats()[:3] == (1, 0, 0), "it is in process no more"

@@ -1,4 +1,4 @@
-"""What is computed from the counts of a day, also of a young crawl and of a database without tables."""
+"""Figures that are computed from the counts of a day, also of a young crawl and of a database without tables."""
 
 from dataclasses import asdict
 from datetime import datetime, timedelta

@@ -220,7 +220,8 @@ def test_it_looks_as_a_reader_and_writes_nothing_whoever_the_worker_is(crawl: Cr
         collector.begin().join()
         return collector.complaint
 
-    eventually(lambda: complaint() == "recrawl_reader on")  # or that it took longer than a second
+    # On a busy machine the first complaint may be that the read took too long.
+    eventually(lambda: complaint() == "recrawl_reader on")
     collector.close()
 
 

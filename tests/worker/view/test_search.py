@@ -1,4 +1,4 @@
-"""What the search says about a host is true for every state of the host."""
+"""The search describes a host correctly in each of its states."""
 
 import re
 from datetime import timedelta

@@ -72,7 +72,8 @@ def _listen(requests: "SimpleQueue[str]") -> None:
 
 
 def _interrupt_again(lost: Any) -> None:
-    """Python drops an exception that is raised inside a callback of compiled code, also an interrupt."""
+    """Interrupts this process again: Python drops an exception, even an interrupt, that is raised inside a callback of
+    compiled code."""
     if issubclass(lost.exc_type, KeyboardInterrupt):
         threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
     else:

@@ -79,8 +79,9 @@ class DemoCrawl:
                     driver.work("rates", "opic", "allocate")
                     self._learn_values()
                 watch((step + 1) * (STEP / DAY))
-            while datetime.now(UTC) - driver.now > STEP:  # on a slow machine
+            while datetime.now(UTC) - driver.now > STEP:  # the steps above took longer than the longest step may be
                 driver.step()
+                verbs_at.take_vitals_at(connection, driver.now)
             for _ in range(2):  # the first call takes a second; the second call does the work of this second
                 driver.step(datetime.now(UTC) - driver.now)
             store.calls.tick(connection)

@@ -9,8 +9,8 @@ NO_LINKS, LINKS = 0, 5
 
 
 def share(waiting: list[float], sources: list[float], weights: dict[str, float] | None = None) -> float:
-    """Of linked pages without links and pages with links, by their authority. Another page has neither: it was added
-    by hand. No importance was computed."""
+    """first_share of pages with these authorities: `waiting` are linked and have no links, `sources` have links. One
+    more page was added by hand: it has no links at all and must not count. No page has an importance."""
     authority = np.array([*waiting, *sources, 100], np.float32)
     in_links = np.array([*([1] * len(waiting)), *([1] * len(sources)), 0], np.float32)
     out_links = np.array([*([NO_LINKS] * len(waiting)), *([LINKS] * len(sources)), NO_LINKS])
