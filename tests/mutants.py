@@ -3,6 +3,8 @@
 Each mutant is one small change in a copy of the checkout: a comparison turned round, a constant changed, a condition
 dropped, a statement removed. Only the tests that can see it run, until the first of them fails. A mutant that survives
 is a question: is the change without effect, or does a test miss?
+
+Run it as an ordinary user. As root, a mutant may change the machine: one removed the right to write in /dev/shm.
 """
 
 import argparse
@@ -34,6 +36,8 @@ TESTS = {
     "worker/recrawl/scrapy": "tests/worker/scrapy",
     "worker/recrawl/client": "tests/worker/client tests/worker/scrapy",
     "worker/recrawl/view": "tests/worker/view tests/worker/cli",
+    "worker/recrawl/cli/urlfrontier": "tests/worker/urlfrontier tests/worker/cli",
+    "worker/recrawl/cli/server": "tests/worker/cli tests/worker/setup",
     "worker/recrawl/cli": "tests/worker/cli tests/worker/jobs",
     "worker/recrawl/intake": "tests/worker/intake tests/worker/cli",
     "worker/recrawl/setup": "tests/worker/setup tests/worker/cli",
