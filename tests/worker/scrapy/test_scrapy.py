@@ -96,7 +96,7 @@ def test_a_callback_may_return_a_request_twice(
     """The page waited for the second to come, for ever."""
     site.answers["*"] = Answer(body="x")
     shop = project(FEEDS, twice=TWICE.replace("PORT", str(web.port)))
-    shop.start("twice", RECRAWL_IDLE=12, CONCURRENT_REQUESTS=0).ends()  # 0 = no limit
+    shop.start("twice", RECRAWL_IDLE=12).ends()
     assert len(shop.items()) == 1 and state(db, f"http://127.0.0.2:{web.port}/").last_status == 200
 
 
