@@ -138,7 +138,8 @@ def _become(
             file.close()
     if "LD_PRELOAD" in environment:  # only a new program loads it
         os.chdir(cwd)
-        os.execve(sys.executable, [sys.executable, *(["-m"] * (module != "-c")), module, *arguments], environment)
+        program = [module] if module == "-c" else ["-m", module]
+        os.execve(sys.executable, [sys.executable, *program, *arguments], environment)
     sys.stdin = open(0)  # noqa: SIM115 (multiprocessing has closed it; the others write to 1 and 2)
     if "PYTHONUNBUFFERED" in environment:
         for output in (sys.stdout, sys.stderr):

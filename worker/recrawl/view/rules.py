@@ -393,13 +393,12 @@ def transaction_open(facts: Facts) -> Details | None:
         + (f" ({worst.program})" if worst.program else "")
         + f", process {worst.pid},"
     )
+    locks = "It locks hosts: no page of them is handed out until it ends." if worst.holds_hosts else ""
     others = len(facts.transactions) - 1
+    more = f"{count(others)} more {either(others, 'has', 'have')} been open for long." if others else ""
     return Details(
         f"The {name} has been open for {lasting(worst.age)}, {worst.state}.",
-        " ".join(
-            ["It locks hosts: no page of them is handed out until it ends."] * worst.holds_hosts
-            + [f"{count(others)} more {either(others, 'has', 'have')} been open for long."] * (others > 0)
-        ),
+        " ".join(sentence for sentence in (locks, more) if sentence),
         level="trouble" if worst.holds_hosts else None,
         do=f"ROLLBACK PREPARED {literal(worst.gid or '')};"
         if worst.pid is None

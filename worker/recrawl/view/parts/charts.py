@@ -249,7 +249,7 @@ def _band(plot: Plot, scale: Scale, between: Sequence[tuple[float, float] | None
 
 
 def _ends(scale: Scale, series: Sequence[Series]) -> list[Html]:
-    """The names next to the last values, moved apart so that they do not overlap."""
+    """The names next to the last values, moved apart so that they do not overlap, and upwards to stay in the plot."""
     lasts = [(last_known(one.values), one) for one in series]
     ends = sorted(((scale.y(v), one) for v, one in lasts if v is not None), key=itemgetter(0))
     places: list[float] = []
