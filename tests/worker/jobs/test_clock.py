@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
@@ -28,7 +28,7 @@ from recrawl.view.verdict import checks, verdict
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
 # The worker, but for the minutes that it gives a start to settle, things to move, and vitals to gather.
 WORKER = """
-import logging, sys
+import logging, signal, sys
 from dataclasses import replace
 from datetime import timedelta
 from recrawl.jobs import clock
@@ -36,7 +36,15 @@ clock.JOBS["vitals"] = replace(clock.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 clock.WARM_UP = timedelta(0)
 clock.ASK_EARLY_EVERY = timedelta(seconds=1)
-clock.run(sys.argv[1], ready=lambda: print("ready", flush=True))
+waits_for = {signal.Signals(int(number)) for number in sys.argv[2:]}
+signal.pthread_sigmask(signal.SIG_BLOCK, waits_for)
+
+def ready():
+    print("ready", flush=True)
+    if waits_for:
+        signal.sigwait(waits_for)
+
+clock.run(sys.argv[1], ready)
 """
 
 
@@ -91,10 +99,11 @@ child.main("rates", "")
 
 
 @contextmanager
-def worker(url: str, before: str = "", **environment: str) -> Iterator[Running]:
+def worker(url: str, before: str = "", *waits_for: signal.Signals, **environment: str) -> Iterator[Running]:
     if path := environment.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join([path, os.environ.get("PYTHONPATH", "")])
-    with Running("-c", before + WORKER, url, environment=os.environ | environment) as process:
+    signals = [str(int(number)) for number in waits_for]
+    with Running("-c", before + WORKER, url, *signals, environment=os.environ | environment) as process:
         assert process.stdout.readline() == "ready\n"
         try:
             yield process
@@ -106,6 +115,17 @@ def worker(url: str, before: str = "", **environment: str) -> Iterator[Running]:
                     os.kill(pid, signal.SIGCONT)
 
 
+@contextmanager
+def held_worker(
+    url: str, hold: LiteralString, before: str = ""
+) -> Iterator[tuple[psycopg.Connection[tuple[Any, ...]], Running]]:
+    """A worker whose jobs begin when another session has executed `hold`. The session comes with it."""
+    with psycopg.connect(url) as holder, worker(url, before, signal.SIGUSR2) as process:
+        holder.execute(hold)
+        process.send_signal(signal.SIGUSR2)
+        yield holder, process
+
+
 def children(process: Running) -> list[int]:
     return [child.pid for child in psutil.Process(process.pid).children()]
 
@@ -115,6 +135,10 @@ def child_of(process: Running) -> int:
     return child
 
 
+# What keeps the job `rates` from its next step.
+CANNOT_BEGIN: LiteralString = "lock table recrawl_internal.job in access exclusive mode"
+CANNOT_READ: LiteralString = "lock table recrawl_internal.page in access exclusive mode"
+CANNOT_WRITE: LiteralString = "lock table recrawl_internal.host_terms in share mode"
 LOCK_WAITS = (
     "select count(*) from pg_stat_activity where datname = current_database()"
     " and wait_event_type = 'Lock' and pid <> pg_backend_pid()"
@@ -166,9 +190,7 @@ def test_what_ran_lately_is_not_run_again(crawl: Crawl, url: str) -> None:
 
 
 def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url: str) -> None:
-    with psycopg.connect(url) as holder, worker(url) as process:
-        # Somebody who keeps `rates` from writing.
-        holder.execute("lock table recrawl_internal.host_terms in share mode")
+    with held_worker(url, CANNOT_WRITE) as (holder, process):
         waits = (
             "select count(*) from pg_stat_activity where datname = current_database()"
             " and application_name = 'recrawl rates' and wait_event_type = 'Lock'"
@@ -182,8 +204,7 @@ def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url:
 
 def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Crawl, url: str) -> None:
     patient = "from recrawl.jobs import running\nrunning.SESSION_ENDS = 60\n"  # this machine may be busy
-    with psycopg.connect(url) as holder, worker(url, patient) as process:
-        holder.execute("lock table recrawl_internal.host_terms in share mode")
+    with held_worker(url, CANNOT_WRITE, patient) as (holder, process):
         eventually(lambda: runs(fetched))
         os.kill(child_of(process), signal.SIGKILL)
         holder.rollback()
@@ -197,12 +218,11 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
     "hold",
     [
         pytest.param("alter view recrawl_internal.page_evidence set (security_barrier = false)", id="while it reads"),
-        pytest.param("lock table recrawl_internal.host_terms in share mode", id="while it writes"),
+        pytest.param(CANNOT_WRITE, id="while it writes"),
     ],
 )
 def test_a_job_that_is_stopped_with_its_worker_has_not_failed(fetched: Crawl, url: str, hold: LiteralString) -> None:
-    with psycopg.connect(url) as holder, worker(url) as process:
-        holder.execute(hold)
+    with held_worker(url, hold) as (holder, process):
         eventually(lambda: fetched.value(LOCK_WAITS))
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
@@ -235,8 +255,7 @@ def test_upkeep_ticks_on_while_a_job_computes(crawl: Crawl, url: str) -> None:
 
 
 def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: Crawl, url: str) -> None:
-    with psycopg.connect(url) as holder, worker(url) as process:
-        holder.execute("lock table recrawl_internal.host_terms in share mode")
+    with held_worker(url, CANNOT_WRITE) as (_, process):
         eventually(lambda: runs(fetched))
         os.kill(child_of(process), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
@@ -277,8 +296,7 @@ def test_a_job_hears_an_interrupt_that_python_drops() -> None:
 
 @pytest.mark.parametrize("held_for", [0.2, 1, 30])
 def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float) -> None:
-    with psycopg.connect(url) as holder, worker(url) as process:
-        holder.execute("lock table recrawl_internal.job in access exclusive mode")
+    with held_worker(url, CANNOT_BEGIN) as (holder, process):
         eventually(lambda: fetched.value(f"{LOCK_WAITS} and query ~ 'end_dead_runs|due_jobs'"))
         process.send_signal(signal.SIGTERM)
         if held_for < 10:
@@ -305,8 +323,7 @@ clock.BatchStarter._start_if_it_leads = late
 
 
 def test_a_query_that_begins_after_the_stop_is_cancelled_too(fetched: Crawl, url: str) -> None:
-    with psycopg.connect(url) as holder, worker(url, LATE_QUERY) as process:
-        holder.execute("lock table recrawl_internal.job in access exclusive mode")
+    with held_worker(url, CANNOT_BEGIN, LATE_QUERY) as (_, process):
         assert process.stdout.readline() == "between\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -359,8 +376,7 @@ LEADER = "select worker from leader"
 
 
 def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(fetched: Crawl, url: str) -> None:
-    with psycopg.connect(url) as holder, worker(url) as first:
-        holder.execute("lock table recrawl_internal.host_terms in share mode")
+    with held_worker(url, CANNOT_WRITE) as (holder, first):
         eventually(lambda: runs(fetched))
         of_the_first = children(first)
         with worker(url) as second:
@@ -401,8 +417,7 @@ def a_minute_goes_by(crawl: Crawl) -> None:
 def test_a_frozen_worker_is_replaced_within_a_minute_and_writes_nothing_when_it_wakes_up(
     fetched: Crawl, url: str
 ) -> None:
-    with psycopg.connect(url) as holder, worker(url) as first:
-        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+    with held_worker(url, CANNOT_READ) as (holder, first):
         waits = (
             "select exists (select from pg_stat_activity"
             " where %s = any (pg_blocking_pids(pid)) and query like '%%page_evidence%%')"
@@ -476,8 +491,7 @@ signal.signal(signal.SIGUSR1, lose_patience)
 
 
 def test_a_frozen_process_of_a_job_is_killed_and_the_job_runs_again(fetched: Crawl, url: str) -> None:
-    with psycopg.connect(url) as holder, worker(url, SUSPICIOUS) as process:
-        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+    with held_worker(url, CANNOT_READ, SUSPICIOUS) as (holder, process):
         eventually(lambda: runs(fetched) == [("rates", None)])
         os.kill(child_of(process), signal.SIGSTOP)
         holder.rollback()
