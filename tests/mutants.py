@@ -44,7 +44,8 @@ TESTS = {
     "worker/recrawl": "tests/worker/test_words.py tests/worker/view tests/worker/cli",
 }
 NOT_MUTATED = ("/lab/", "_pb2.py")
-LONGEST = 900  # seconds, of the tests of one mutant
+DEFINED = re.compile(r"^ *(?:create or replace (?:function|view)|class|def) (\w+)", re.MULTILINE)
+LONGEST = 1800  # seconds, of the tests of one mutant
 # PostgreSQL refuses such a mutant when the function is made, so no test is needed to see it.
 STILLBORN = re.compile(
     r"psycopg\.errors\.(SyntaxError|Undefined\w+|DatatypeMismatch|AmbiguousFunction|Invalid\w+Definition)"
@@ -156,11 +157,22 @@ def tests_of(path: str) -> list[str]:
     return [nearest, *tests] if is_more else tests
 
 
+def files_that_name(what: str, tests: list[str]) -> list[str]:
+    """The three files of these tests that name a function or class most often."""
+    files = [
+        file for test in map(ROOT.joinpath, tests) for file in ([test] if test.is_file() else test.rglob("test_*.py"))
+    ]
+    counts = {str(file.relative_to(ROOT)): len(re.findall(rf"\b{what}\b", file.read_text())) for file in files}
+    return sorted((file for file, count in counts.items() if count), key=lambda file: -counts[file])[:3]
+
+
 def tried(mutant: Mutant, copy: Path, processes: str) -> tuple[str, str]:
     """The result of the mutant, and the test that saw it."""
     text = (copy / mutant.path).read_text()
     (copy / mutant.path).write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
     tests = tests_of(mutant.path)
+    if named := DEFINED.findall(text, 0, mutant.start):
+        tests = [*files_that_name(named[-1], tests), *tests]  # so most mutants are seen soon
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", processes, "-m", "not bench and not soak"]
     command += ["--keep-duplicates", *tests]  # without it pytest merges a file with its folder, and loses the order
     variables = {"PYTHONPATH": f"{copy / 'worker'}:{copy / 'tests'}", "CI": "1"}
