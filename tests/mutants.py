@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -157,13 +158,16 @@ def tests_of(path: str) -> list[str]:
     return [nearest, *tests] if is_more else tests
 
 
-def files_that_name(what: str, tests: list[str]) -> list[str]:
-    """The three files of these tests that name a function or class most often."""
-    files = [
-        file for test in map(ROOT.joinpath, tests) for file in ([test] if test.is_file() else test.rglob("test_*.py"))
-    ]
-    counts = {str(file.relative_to(ROOT)): len(re.findall(rf"\b{what}\b", file.read_text())) for file in files}
-    return sorted((file for file, count in counts.items() if count), key=lambda file: -counts[file])[:3]
+def likely_files(path: str, what: str, tests: list[str]) -> list[str]:
+    """Five files of these tests: those whose name has a word of the path, then those that name the changed function or
+    class most often."""
+    found = (([test] if test.is_file() else sorted(test.rglob("test_*.py"))) for test in map(ROOT.joinpath, tests))
+    files = dict.fromkeys(chain.from_iterable(found))
+    words = set(re.findall("[a-z]{4,}", path)) - {"worker", "recrawl"}
+    shared = {file: len(words & set(re.findall("[a-z]{4,}", file.stem))) for file in files}
+    counts = {file: len(re.findall(rf"\b{what}\b", file.read_text())) for file in files}
+    likely = sorted((file for file in files if shared[file] or counts[file]), key=lambda f: (-shared[f], -counts[f]))
+    return [str(file.relative_to(ROOT)) for file in likely[:5]]
 
 
 def tried(mutant: Mutant, copy: Path, processes: str) -> tuple[str, str]:
@@ -171,8 +175,8 @@ def tried(mutant: Mutant, copy: Path, processes: str) -> tuple[str, str]:
     text = (copy / mutant.path).read_text()
     (copy / mutant.path).write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
     tests = tests_of(mutant.path)
-    if named := DEFINED.findall(text, 0, mutant.start):
-        tests = [*files_that_name(named[-1], tests), *tests]  # so most mutants are seen soon
+    defined = DEFINED.findall(text, 0, mutant.start) or [mutant.path]
+    tests = [*likely_files(mutant.path, defined[-1], tests), *tests]  # so most mutants are seen soon
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", processes, "-m", "not bench and not soak"]
     command += ["--keep-duplicates", *tests]  # without it pytest merges a file with its folder, and loses the order
     variables = {"PYTHONPATH": f"{copy / 'worker'}:{copy / 'tests'}", "CI": "1"}
