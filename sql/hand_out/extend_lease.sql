@@ -2,6 +2,8 @@
 -- call finds them. These due times change immediately, with the hosts locked. Through the inbox they would change
 -- later, and another call of next_pages could find the pages first.
 
+-- Whether an unreported live page of the lease has another due time in the queue than its held_due. The caller has
+-- locked the hosts.
 create or replace function has_lost_pages(lease_id bigint) returns boolean
 language plpgsql stable as $$
 -- plans: lookups
@@ -20,9 +22,6 @@ begin
               where (q.host_id, q.due_at, q.page_id) = (p.host_id, i.held_due, i.page_id)
               offset 0));
 end $$;
-comment on function has_lost_pages is
-    'Whether an unreported live page of the lease has another due time in the queue than its held_due. The caller has '
-    'locked the hosts.';
 
 create or replace function extend_lease_at(t timestamptz, lease_id bigint, by interval) returns timestamptz
 language plpgsql volatile as $$

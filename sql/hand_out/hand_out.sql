@@ -1,6 +1,8 @@
 -- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease
 -- (held_due), so that no other call finds it while the lease runs.
 
+-- A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its next
+-- revisit (new_credit), and its places in the two queues of hosts.
 create or replace function host_after(
     h host, o host_visited, a ask
 ) returns table (
@@ -29,10 +31,8 @@ begin atomic
     ) n
     cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;
 end;
-comment on function host_after is
-    'A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its '
-    'next revisit (new_credit), and its places in the two queues of hosts.';
 
+-- One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.
 create or replace function hand_out(a ask, v visits, this_lease bigint, round int) returns setof recrawl.page_to_fetch
 language plpgsql volatile as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
@@ -114,5 +114,3 @@ begin
            this_lease, a.lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
     from picked cross join classes_noted where given order by slot;
 end $$;
-comment on function hand_out is
-    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';

@@ -7,21 +7,21 @@
 -- Cost: an index scan over a queue of hosts, from the host that is ready first to the end of the look-ahead. If a host
 -- has given a page from the other queue, it may still stand in this range without a slot. The scan skips such hosts.
 
+-- The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of at
+-- most per_host slots.
 create or replace function slots_end(a ask, step interval) returns timestamptz
 language sql stable parallel safe
 return least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');
-comment on function slots_end is
-    'The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of '
-    'at most per_host slots.';
 
+-- Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is
+-- blocked now, or waits for a page that is leased.
 create or replace function has_slot(h host, page_due timestamptz, a ask) returns boolean
 language sql stable parallel safe
 return greatest(next_slot(h, a.s), page_due) <= slots_end(a, slot_every(h, a.s))
    and greatest(h.blocked_until, h.busy_until) > a.t is not true;
-comment on function has_slot is
-    'Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is '
-    'blocked now, or waits for a page that is leased.';
 
+-- Adds the next hosts of the queue of revisits to the visits, and locks them. It takes as many hosts as are expected to
+-- give the pages.
 create or replace function with_revisits(v visits, a ask, pages int, pages_per_host numeric) returns visits
 language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
@@ -53,10 +53,9 @@ begin
     v.due_exhausted := cardinality(hosts) < max_hosts;
     return v;
 end $$;
-comment on function with_revisits is
-    'Adds the next hosts of the queue of revisits to the visits, and locks them. It takes as many hosts as are '
-    'expected to give the pages.';
 
+-- Adds the next hosts of the queue of new pages to the visits, and locks them. The search begins at the class
+-- first_class, usually the best. It takes as many hosts as are expected to give the pages.
 create or replace function with_new_pages(v visits, a ask, pages int, pages_per_host numeric) returns visits
 language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
@@ -93,10 +92,9 @@ begin
     v.new_exhausted := cardinality(hosts) < max_hosts;
     return v;
 end $$;
-comment on function with_new_pages is
-    'Adds the next hosts of the queue of new pages to the visits, and locks them. The search begins at the class '
-    'first_class, usually the best. It takes as many hosts as are expected to give the pages.';
 
+-- Locks the hosts that are expected to give the wanted pages, among them the wanted new pages. most_new: the most new
+-- pages. pages_per_host: the pages that a host is expected to give.
 create or replace function hosts_to_visit(
     a ask, wanted int, wanted_new int, most_new int, new_first boolean, pages_per_host numeric
 ) returns visits
@@ -139,6 +137,3 @@ begin
     end if;
     return v;
 end $$;
-comment on function hosts_to_visit is
-    'Locks the hosts that are expected to give the wanted pages, among them the wanted new pages. most_new: the most '
-    'new pages. pages_per_host: the pages that a host is expected to give.';

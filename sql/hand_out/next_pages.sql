@@ -13,6 +13,7 @@
 --
 -- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages.
 
+-- Raises if an argument of next_pages is out of its range, or if the login may not have n more pages.
 create or replace function check_arguments(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s setting
 ) returns void
@@ -45,9 +46,8 @@ begin
         end if;
     end if;
 end $$;
-comment on function check_arguments is
-    'Raises if an argument of next_pages is out of its range, or if the login may not have n more pages.';
 
+-- The arguments of a call of next_pages as a row of type ask: its intervals become times.
 create or replace function ask_of(
     t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text, s setting
 ) returns ask
@@ -76,17 +76,15 @@ begin
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
 end $$;
-comment on function ask_of is 'The arguments of a call of next_pages as a row of type ask: its intervals become times.';
 
+-- The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the
+-- default gap.
 create or replace function pages_per_host(a ask, n int) returns numeric
 language sql stable as $$
     select least(a.per_host, n, 1 + floor(
                date_part('epoch', a.slots_until - a.slots_from)
                / date_part('epoch', (a.s).default_gap + start_window((a.s).default_gap, (a.s).window_share))))::numeric
 $$;
-comment on function pages_per_host is
-    'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
-    'default gap.';
 
 create or replace function next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',

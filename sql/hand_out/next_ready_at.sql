@@ -1,5 +1,6 @@
 -- next_ready_at: the time at which a crawler that got no page should ask again.
 
+-- next_ready_at at a given time.
 create or replace function next_ready_time(t timestamptz) returns timestamptz
 language plpgsql volatile as $$
 -- plans: lookups
@@ -53,7 +54,6 @@ begin
     ready_at := least(revisit_at, new_at, lease_ends);
     return case when ready_at <= t then soon else null_if_never(ready_at) end;
 end $$;
-comment on function next_ready_time is 'next_ready_at at a given time.';
 
 create or replace function recrawl.next_ready_at() returns timestamptz
 language plpgsql volatile security definer as $$

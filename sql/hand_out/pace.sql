@@ -8,15 +8,16 @@
 -- Each count is compared with the number of fetches that the budget allows from 1970 until now. After a pause, a new
 -- budget or a step of the clock the two are far apart. near_budget() then moves the count.
 
+-- The number of fetches from 1970 to a time, at a number of fetches per day.
 create or replace function fetches_by(t timestamptz, per_day float8) returns bigint
 language sql stable parallel safe      -- like extract()
 return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
-comment on function fetches_by is 'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
--- A count may be behind the budget by the fetches of one second, or by 1 if that is more. So fetches that no crawler
--- asked for are not made up later. A count may be ahead of the budget by the fetches of one hour, or by 100 if that is
--- more. These are subtracted later: if new pages got more than their share while few revisits came, they get less when
--- more revisits come. A count that is much further ahead was made while the clock was wrong.
+-- A count of fetches, moved so that it is near the count of the budget. A count may be behind the budget by the fetches
+-- of one second, or by 1 if that is more. So fetches that no crawler asked for are not made up later. A count may be
+-- ahead of the budget by the fetches of one hour, or by 100 if that is more. These are subtracted later: if new pages
+-- got more than their share while few revisits came, they get less when more revisits come. A count that is much
+-- further ahead was made while the clock was wrong.
 create or replace function near_budget(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql stable as $$
 declare
@@ -27,8 +28,8 @@ begin
     return case when count > wanted + 1.5 * most_ahead + 10000 then wanted
                 else greatest(least(count, wanted + most_ahead), wanted - most_behind) end;
 end $$;
-comment on function near_budget is 'A count of fetches, moved so that it is near the count of the budget.';
 
+-- The number of new pages that the budget allows until the end of a caller's look-ahead.
 create or replace function new_pages_left(t timestamptz, ahead interval, s setting) returns int
 language plpgsql volatile as $$
 -- plans: inherited
@@ -50,9 +51,8 @@ begin
     return least(2147483647, greatest(0, fetches_by(t + ahead, s.budget) - kept,
                                       fetches_by(t + ahead, s.budget * s.discovery) - kept_new));
 end $$;
-comment on function new_pages_left is
-    'The number of new pages that the budget allows until the end of a caller''s look-ahead.';
 
+-- Counts pages that were handed out.
 create or replace function count_fetches(pages int, new_pages int) returns void
 language plpgsql volatile as $$
 -- plans: inherited
@@ -60,15 +60,15 @@ begin
     perform nextval('fetch_count') from generate_series(1, pages);
     perform nextval('new_count') from generate_series(1, new_pages);
 end $$;
-comment on function count_fetches is 'Counts pages that were handed out.';
 
+-- The first time at which the budget allows one new page more than these counts.
 create or replace function budget_reaches(fetched bigint, fetched_new bigint, s setting) returns timestamptz
 language sql stable parallel safe
 return timestamptz 'epoch' + interval '1 second' * least(
     1e11,                              -- the year 5138: with a tiny budget it could be no valid time
     (fetched + 1) / (s.budget / 86400), (fetched_new + 1) / nullif(s.budget * s.discovery / 86400, 0));
-comment on function budget_reaches is 'The first time at which the budget allows one new page more than these counts.';
 
+-- The first time at which the budget allows a new page.
 create or replace function room_in_budget_from(t timestamptz, s setting) returns timestamptz
 language plpgsql volatile as $$
 -- plans: inherited
@@ -78,4 +78,3 @@ begin
                    near_budget(f.last_value, t, s.budget), near_budget(n.last_value, t, s.budget * s.discovery), s)) end
         from fetch_count f, new_count n);
 end $$;
-comment on function room_in_budget_from is 'The first time at which the budget allows a new page.';

@@ -2,10 +2,11 @@
 -- none: it is due at the slot that it got. A slot is free again if no request was made in it and its host has given no
 -- later slot.
 
--- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by becomes the
--- slot minus the gap. If the slot before it was one step (a gap and a window) earlier, the new last_start_by equals the
--- start_by of that slot. So that slot is the last one now, and the next turn of the loop gives it back too. A slot that
--- was more than one step earlier does not come back.
+-- Updates hosts whose pages come back from a lease without a request, and whose slots are free again. The slots are
+-- given back from the last to the first. If a slot is the last of its host, last_start_by becomes the slot minus the
+-- gap. If the slot before it was one step (a gap and a window) earlier, the new last_start_by equals the start_by of
+-- that slot. So that slot is the last one now, and the next turn of the loop gives it back too. A slot that was more
+-- than one step earlier does not come back.
 create or replace function free_slots(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
@@ -27,9 +28,8 @@ begin
     end loop;
     perform renew_ready_at(id, t) from unnest(locked) as id;
 end $$;
-comment on function free_slots is
-    'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
 
+-- Takes unreported pages out of a lease. The caller has locked its rows.
 create or replace function leave_lease(lease_id bigint, leaving bigint[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes lease; locks lease
@@ -61,7 +61,6 @@ begin
     delete from lease l using gone g
     where l.lease_id = leave_lease.lease_id and l.round = g.round and l.unreported <= g.pages;
 end $$;
-comment on function leave_lease is 'Takes unreported pages out of a lease. The caller has locked its rows.';
 
 create or replace function release_at(
     t timestamptz, lease_id bigint, page_ids bigint[], slot_used boolean default false

@@ -3,6 +3,8 @@
 -- The function is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost:
 -- one index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
 
+-- The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without such
+-- a page has one row without a page.
 create or replace function slots_of(a ask, v visits)
 returns table (
     host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,
@@ -78,6 +80,3 @@ begin atomic
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;
 end;
-comment on function slots_of is
-    'The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without '
-    'such a page has one row without a page.';

@@ -1,15 +1,14 @@
 -- The job allocate: the pages and hosts that it reads, the prices that it stores, and the due times that it moves to
 -- the new frequencies.
 
--- Live pages take part if they were fetched before, or if their rate is pinned. Pages that keep failing, and pages that
--- are done or declined, do not take part.
+-- Whether a page takes part in allocation. Live pages take part if they were fetched before, or if their rate is
+-- pinned. Pages that keep failing, and pages that are done or declined, do not take part.
 create or replace function takes_part(
     state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
 ) returns boolean
 language sql immutable parallel safe
 return state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
        and (due_is in ('done', 'declined')) is not true;
-comment on function takes_part is 'Whether a page takes part in allocation.';
 
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
@@ -34,8 +33,10 @@ comment on view page_to_allocate is
     'planned_interval: days from the last fetch to the due time, NaN = the due time does not follow from the frequency '
     'alone (see due_follows_frequency). pinned: fetches per day, NaN = no pinned interval.';
 
--- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
--- The budget is added up run by run, because it may have changed.
+-- Since the first allocation of the last 24.5 hours: the days, the fetches that the budget gave, and the pages that
+-- were handed out. since_last: the days since the last allocation. The time covers a whole day, because crawlers that
+-- pause every night make up in the morning for the fetches that they left. The budget is added up run by run, because
+-- it may have changed.
 create or replace function fetches_of_last_day(t timestamptz)
 returns table (days float8, budgeted float8, handed_out float8, since_last float8)
 language sql stable security definer as $$
@@ -51,11 +52,8 @@ language sql stable security definer as $$
           from allocation a
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
-comment on function fetches_of_last_day is
-    'Since the first allocation of the last 24.5 hours: the days, the fetches that the budget gave, and the pages that '
-    'were handed out. since_last: the days since the last allocation.';
 
--- Retries of failing pages are fetches in addition to the planned ones.
+-- Retries per day in the last 24 hours. Retries of failing pages are fetches in addition to the planned ones.
 create or replace function retries_per_day(t timestamptz) returns float8
 language sql stable security definer as $$
 -- plans: whole
@@ -63,8 +61,8 @@ language sql stable security definer as $$
     from vital_hour
     where at between t - interval '24 hours' and t
 $$;
-comment on function retries_per_day is 'Retries per day in the last 24 hours.';
 
+-- The token of the first allocation after the last change of the policy; null = the next is the first.
 create or replace function first_of_policy() returns bigint
 language sql stable as $$
 -- plans: whole
@@ -73,22 +71,20 @@ language sql stable as $$
     where a.token > coalesce((select max(other.token) from allocation other
                               where other.policy <> (select s.policy from setting s)), 0)
 $$;
-comment on function first_of_policy is
-    'The token of the first allocation after the last change of the policy; null = the next is the first.';
 
+-- The days since the first allocation after the last change of the policy; 0 = the next allocation is the first.
 create or replace function policy_days(t timestamptz) returns float8
 language sql stable security definer as $$
 -- plans: lookups
     select coalesce((select date_part('epoch', t - a.started_at) / 86400
                      from allocation a where a.token = first_of_policy()), 0)
 $$;
-comment on function policy_days is
-    'The days since the first allocation after the last change of the policy; 0 = the next allocation is the first.';
 
--- Counts new pages that wait, and new pages that were found since an earlier run: the newest run that is at least six
--- hours old, otherwise the oldest run that is at least one hour old. Without such a run only waiting pages count. Page
--- ids are given to new pages only, so the pages with an id above the newest_page of that run were found since. New
--- pages with a pinned rate are not counted, because they take part in allocation already.
+-- The new pages by host and class of value, the best classes first. pages: those that wait plus those found per day;
+-- waiting: only those that wait. Counts new pages that wait, and new pages that were found since an earlier run: the
+-- newest run that is at least six hours old, otherwise the oldest run that is at least one hour old. Without such a run
+-- only waiting pages count. Page ids are given to new pages only, so the pages with an id above the newest_page of that
+-- run were found since. New pages with a pinned rate are not counted, because they take part in allocation already.
 create or replace function new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
 language sql stable security definer as $$
@@ -124,14 +120,11 @@ language sql stable security definer as $$
     group by c.host_id, c.value_class
     order by c.value_class, c.host_id
 $$;
-comment on function new_pages_to_allocate is
-    'The new pages by host and class of value, the best classes first. pages: those that wait plus those found per '
-    'day; waiting: only those that wait.';
 
+-- The number of slots per day of a host with this gap.
 create or replace function slots_per_day(gap interval, window_share real) returns float8
 language sql immutable parallel safe
 return 86400 / date_part('epoch', gap + start_window(gap, window_share));
-comment on function slots_per_day is 'The number of slots per day of a host with this gap.';
 
 create or replace view host_to_allocate as
 select h.host_id, h.name,
@@ -146,6 +139,7 @@ comment on view host_to_allocate is
     'The columns of each host that allocation reads. cap: slots per day; cap_with_half_the_gap: slots per day if its '
     'gap were half; blocked_until: in days since 1970.';
 
+-- Stores an allocation: the terms of each host that took part, and the common terms as host 0.
 -- All hosts are written in one transaction. Until it commits, and if it fails, the last result stays in force. The job
 -- rates writes the same rows, and the two jobs may lock them in different orders, which would be a deadlock. So each
 -- job locks the table, and one waits for the other. Readers do not wait.
@@ -190,14 +184,12 @@ begin
         'token', put_prices.token, 'started_at', (select started_at from job j where j.token = put_prices.token),
         'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
-comment on function put_prices is
-    'Stores an allocation: the terms of each host that took part, and the common terms as host 0.';
 
--- New prices change the frequencies immediately, but the due time of a page usually changes only with its next fetch.
--- This function brings forward the pages that are due more than one new interval from now. The new due time is a whole
--- number of new intervals before the old one, and at least shortest_interval after the last fetch. A page that is due
--- too early keeps its due time. So only pages whose due time changes are written. If a hint had made the page due
--- earlier, the hint no longer counts: planned_due becomes null.
+-- Brings forward the pages that are due more than one new interval from now. Returns their number. New prices change
+-- the frequencies immediately, but without this function the due time of a page would usually change only with its next
+-- fetch. The new due time is a whole number of new intervals before the old one, and at least shortest_interval after
+-- the last fetch. A page that is due too early keeps its due time. So only pages whose due time changes are written. If
+-- a hint had made the page due earlier, the hint no longer counts: planned_due becomes null.
 create or replace function bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
@@ -218,19 +210,18 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function bring_forward_at is
-    'Brings forward the pages that are due more than one new interval from now. Returns their number.';
 
+-- bring_forward_at for a run that still holds its job.
 create or replace function bring_forward(token bigint, alive_for interval, page_ids bigint[], frequencies real[])
 returns int
 language sql volatile security definer set lock_timeout = '2s' as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
-comment on function bring_forward is 'bring_forward_at for a run that still holds its job.';
 
--- A page that would be due in the past gets a random due time within the next `days`. Only pages that are still due in
--- the future are moved. A page that a hint made due earlier does not become due later. A leased page has its old due
--- time until its report, so it usually is not moved.
+-- Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose due
+-- time followed another frequency. A page that would be due in the past gets a random due time within the next `days`.
+-- Only pages that are still due in the future are moved. A page that a hint made due earlier does not become due later.
+-- A leased page has its old due time until its report, so it usually is not moved.
 create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], days float8) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
@@ -250,20 +241,17 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function put_dues_at is
-    'Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose '
-    'due time followed another frequency.';
 
+-- put_dues_at for a run that still holds its job.
 create or replace function put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
 ) returns int
 language sql volatile security definer set lock_timeout = '2s' as $$
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
-comment on function put_dues is 'put_dues_at for a run that still holds its job.';
 
--- A page that was fetched after the job read it keeps its due time. If a page is leased, its report sets the next due
--- time.
+-- Changes the order of late pages within their hosts by new due times, in days since 1970. A page that was fetched
+-- after the job read it keeps its due time. If a page is leased, its report sets the next due time.
 create or replace function overtake_at(t timestamptz, page_ids bigint[], due_on float8[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
@@ -276,14 +264,12 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function overtake_at is
-    'Changes the order of late pages within their hosts by new due times, in days since 1970.';
 
+-- overtake_at for a run that still holds its job.
 create or replace function overtake(token bigint, alive_for interval, page_ids bigint[], due_on float8[]) returns int
 language sql volatile security definer set lock_timeout = '2s' as $$
     select overtake_at(keep_job(token, alive_for), page_ids, due_on)
 $$;
-comment on function overtake is 'overtake_at for a run that still holds its job.';
 
 grant execute on function
     put_prices, bring_forward, put_dues, overtake, fetches_of_last_day, retries_per_day, policy_days,

@@ -1,5 +1,4 @@
--- The list that the job allocate writes: hosts whose gap costs most.
-
+-- Replaces the list of the hosts whose gap costs most. The job allocate writes it.
 create or replace function put_capped_hosts(
     token bigint, alive_for interval, host_ids bigint[], pages bigint[], wanted float8[], frequencies float8[],
     gains float8[]
@@ -19,5 +18,4 @@ begin
     join host h on h.host_id = n.host_id
     cross join setting s;
 end $$;
-comment on function put_capped_hosts is 'Replaces the list of hosts whose gap costs most.';
 grant execute on function put_capped_hosts to recrawl_worker;

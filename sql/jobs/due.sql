@@ -88,9 +88,10 @@ comment on column recrawl.job_schedule.ran_at is
 comment on column recrawl.job_schedule.seconds is 'How long this run took, or how long it has been running.';
 comment on column recrawl.job_schedule.ok is 'True if this run succeeded; null while it runs.';
 
--- The gap of a host may have changed since the allocation, for example by robots.txt. Then the host has another number
--- of slots. With fewer slots than its frequency needs, the frequency falls. A host that was limited by its slots can
--- use more of them, but the share `discovery` stays for new pages.
+-- The factor by which the frequency of a host changes with its present slots: 1 = no change. given = the fetches per
+-- day of the last allocation. The gap of a host may have changed since the allocation, for example by robots.txt. Then
+-- the host has another number of slots. With fewer slots than its frequency needs, the frequency falls. A host that was
+-- limited by its slots can use more of them, but the share `discovery` stays for new pages.
 create or replace function share_in_slots(slots float8, given float8, was_capped boolean, discovery float8)
 returns float8
 language sql immutable parallel safe
@@ -98,10 +99,9 @@ return case when slots < given then slots / given
             when was_capped and slots * (1 - discovery) > given then
                 least(2, slots * (1 - discovery) / nullif(given, 0))
             else 1 end;
-comment on function share_in_slots is
-    'The factor by which the frequency of a host changes with its present slots: 1 = no change. given = the fetches '
-    'per day of the last allocation.';
 
+-- The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, their
+-- values, and the frequencies that follow from prices and slots. Null = nothing.
 -- Reads a sample of a hundred blocks of the pages. The error of the sample is computed from the differences between
 -- blocks; it is assumed that few blocks have no page. A smaller table is read whole, so it has no error. The budget is
 -- compared too, because a measured budget changes although nobody changes a setting.
@@ -162,11 +162,9 @@ begin
                    else abs(sum - before) > greatest(0.05 * before, 1e-6) end;
     return moved;
 end $$;
-comment on function moved_since_allocation is
-    'The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, '
-    'their values, and the frequencies that follow from prices and slots. Null = nothing.';
 
--- Early runs take at most a twentieth of the time. Exception: after a user set another policy.
+-- The jobs that are worth a run before they are due, with the reason; a null reason = it is not worth it. Early runs
+-- take at most a twentieth of the time. Exception: after a user set another policy.
 create or replace function early_jobs(t timestamptz) returns table (job text, why text)
 language plpgsql volatile as $$
 -- plans: whole
@@ -208,9 +206,9 @@ begin
             from steered w;
     end if;
 end $$;
-comment on function early_jobs is
-    'The jobs that are worth a run before they are due, with the reason; a null reason = it is not worth it.';
 
+-- The jobs that are due, with the reason, and the newest token of all runs. With or_early also the jobs that are worth
+-- an early run.
 create or replace function due_jobs(or_early boolean) returns table (job text, why text, newest bigint)
 language plpgsql volatile security definer as $$
 -- plans: lookups
@@ -227,7 +225,4 @@ begin
             where e.why is not null;
     end if;
 end $$;
-comment on function due_jobs is
-    'The jobs that are due, with the reason, and the newest token of all runs. With or_early also the jobs that are '
-    'worth an early run.';
 grant execute on function due_jobs to recrawl_worker;

@@ -1,7 +1,8 @@
 -- The graph that the job opic reads: all of it, or only the news (the pages that changed since the last read).
 
--- A run calls this before it reads. If the table of news is full, the run empties it and reads the whole graph, so no
--- change is lost: see is_news_full().
+-- Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: then
+-- the next run must read the whole graph too. A run calls this before it reads. If the table of news is full, the run
+-- empties it and reads the whole graph, so no change is lost: see is_news_full().
 create or replace function reopen_news(token bigint, alive_for interval) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state, graph_news; locks job, graph_state, graph_news
@@ -23,13 +24,11 @@ begin
     end loop;
     return false;
 end $$;
-comment on function reopen_news is
-    'Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: '
-    'then the next run must read the whole graph too.';
 
--- This is the first statement of a REPEATABLE READ transaction that reads the graph. The transaction later deletes only
--- news that its snapshot shows. The row of graph_state is a fence: if a newer run has updated it, an older run fails
--- here.
+-- Returns the token of the run that read the news last, or null if its results are not complete. Stores the token of
+-- this run. This is the first statement of a REPEATABLE READ transaction that reads the graph. The transaction later
+-- deletes only news that its snapshot shows. The row of graph_state is a fence: if a newer run has updated it, an older
+-- run fails here.
 create or replace function begin_graph_read(token bigint) returns bigint
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state; locks graph_state
@@ -46,10 +45,8 @@ begin
     -- worker believes to be stored.
     return (select o.token from opic o where o.token = last_token);
 end $$;
-comment on function begin_graph_read is
-    'Returns the token of the run that read the news last, or null if its results are not complete. Stores the token '
-    'of this run.';
 
+-- Deletes the news of this snapshot, because the run has read them. Returns their number.
 create or replace function end_graph_read() returns bigint
 language plpgsql volatile security definer as $$
 -- plans: whole; writes graph_news; locks graph_news
@@ -60,8 +57,6 @@ begin
     get diagnostics known = row_count;
     return known;
 end $$;
-comment on function end_graph_read is
-    'Deletes the news of this snapshot, because the run has read them. Returns their number.';
 
 create or replace view page_in_graph as
 select page_id, coalesce(pinned_relevance, relevance, 'NaN') as relevance

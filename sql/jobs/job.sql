@@ -1,6 +1,7 @@
 -- One worker runs a job at a time. A run may write only while it holds its job, and its token proves that (a fence). A
 -- lock could not do this, because a run has no open transaction between two writes.
 
+-- Whether the worker of a run has ended, or has lost the connection that it writes with.
 create or replace function run_is_dead(run job) returns boolean
 language sql stable
 begin atomic
@@ -8,15 +9,14 @@ begin atomic
     select run.alive_until not between clock_timestamp() and clock_timestamp() + interval '2 hours'
            or run.pid is not null and not exists (select from pg_stat_activity a where a.pid = run.pid);
 end;
-comment on function run_is_dead is
-    'Whether the worker of a run has ended, or has lost the connection that it writes with.';
 
+-- The message of a run that nobody ended.
 create or replace function died() returns text
 language sql immutable
 return 'its process died, or lost its connection'::text;
-comment on function died is 'The message of a run that nobody ended.';
 
--- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
+-- Ends the runs whose workers died, as failed. A worker that dies leaves its run open. So does a worker that loses its
+-- connection, because it can write no more.
 create or replace function end_dead_runs() returns void
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job (passing over locked ones)
@@ -32,8 +32,9 @@ begin
         perform note_now('job', dead, 'failed: ' || died());
     end loop;
 end $$;
-comment on function end_dead_runs is 'Ends the runs whose workers died, as failed.';
 
+-- Begins a run of a job and returns its token. Raises while another worker runs the job. The run writes with the time
+-- as_of, if a simulation gives it, otherwise with the present time.
 create or replace function start_job(job text, alive_for interval, as_of timestamptz default null) returns bigint
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
@@ -59,11 +60,9 @@ begin
     end if;
     return token;
 end $$;
-comment on function start_job is
-    'Begins a run of a job and returns its token. Raises while another worker runs the job. The run writes with the '
-    'time as_of, if a simulation gives it, otherwise with the present time.';
 
--- A run that writes locks its row, so that no other run can take over before the write is committed.
+-- Says that a run is alive. Raises if another run has taken over. Returns the present time of the run. A run that
+-- writes locks its row, so that no other run can take over before the write is committed.
 create or replace function keep_job(token bigint, alive_for interval) returns timestamptz
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
@@ -79,9 +78,8 @@ begin
     end if;
     return t;
 end $$;
-comment on function keep_job is
-    'Says that a run is alive. Raises if another run has taken over. Returns the present time of the run.';
 
+-- Ends a run, with its result and message.
 create or replace function end_job(token bigint, is_ok boolean, message text) returns void
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
@@ -97,13 +95,11 @@ begin
                            || coalesce(end_job.message, ''), session_user);
     end if;
 end $$;
-comment on function end_job is 'Ends a run, with its result and message.';
 grant execute on function end_dead_runs, start_job, keep_job, end_job to recrawl_worker;
 
+-- The last page_id that was given. The role recrawl_worker may not read the sequence.
 create or replace function newest_page() returns bigint
 language sql stable security definer as $$
     select last_value from page_id
 $$;
-comment on function newest_page is
-    'The last page_id that was given. The role recrawl_worker may not read the sequence.';
 grant execute on function newest_page to recrawl_worker;

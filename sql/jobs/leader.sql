@@ -1,7 +1,8 @@
+-- Whether this worker runs the batch jobs. If it does, it is the leader for alive_for, or until its session ends.
 -- Several workers may run. One of them leads: it runs the batch jobs, and asks this once a second. The others stand by
 -- until it gives no sign of life, because it is dead, frozen or on a machine that vanished. A lock would stay with a
--- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now.
--- A run of its jobs may go on until another run of the same job starts. Then it can write nothing more (see job.sql).
+-- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now. A
+-- run of its jobs may go on until another run of the same job starts. Then it can write nothing more (see job.sql).
 create or replace function leads(worker uuid, alive_for interval) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes leader; locks leader
@@ -20,6 +21,4 @@ begin
        or not exists (select from pg_stat_activity a where a.pid = l.pid);
     return found;
 end $$;
-comment on function leads is
-    'Whether this worker runs the batch jobs. If it does, it is the leader for alive_for, or until its session ends.';
 grant execute on function leads to recrawl_worker;

@@ -1,13 +1,13 @@
 -- Stores the results of the job opic: scores, values, and the state that the next run starts from.
 
+-- The sum of the weights of a page's scores. If it is 0, values stay as they are.
 create or replace function sum_of_weights(s setting) returns real
 language sql immutable parallel safe
 return s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
-comment on function sum_of_weights is
-    'The sum of the weights of a page''s scores. If it is 0, values stay as they are.';
 
--- A weighted mean. The mean of each part over all pages is 1. The result is null if all weights are 0, or if authority,
--- hub or importance has a weight and is null. An unknown relevance counts as unknown_relevance().
+-- The value of a page: the mean of its scores, weighted by the settings. Over all pages the mean of each score is 1,
+-- and so is the mean of the values. The value is null if all weights are 0, or if authority, hub or importance has a
+-- weight and is null. An unknown relevance counts as unknown_relevance().
 create or replace function combined_value(
     s setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real
@@ -20,12 +20,11 @@ return ((case when s.authority_weight > 0 then s.authority_weight * authority el
                     s.relevance_weight * coalesce(relevance, unknown_relevance()) / mean_relevance
                 else s.relevance_weight end)
         / nullif(sum_of_weights(s), 0))::real;
-comment on function combined_value is
-    'The value of a page, from its scores and the weights in the settings. The mean over all pages is 1.';
 
--- The rank of a new page is minus its value, so the queue gets each new value. The value may be pinned while this runs:
--- that is seen when the page is locked. If plain_values is null, the pages keep their values without boosts. If boosts
--- is null, the pages keep their boosts.
+-- Stores the values of pages (without boosts) and their boosts. Returns the number of pages that changed. The rank of a
+-- new page is minus its value, so the queue gets each new value. The value may be pinned while this runs: that is seen
+-- when the page is locked. If plain_values is null, the pages keep their values without boosts. If boosts is null, the
+-- pages keep their boosts.
 create or replace function put_values(page_ids bigint[], plain_values real[], boosts real[]) returns int
 language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id
@@ -56,10 +55,9 @@ language sql volatile as $$
     )
     select count(*)::int from wanted
 $$;
-comment on function put_values is
-    'Stores the values of pages (without boosts) and their boosts. Returns the number of pages that changed.';
 
--- Values follow the scores, unless a value is pinned or changes by less than a hundredth.
+-- Updates the values that follow from new scores. Returns the number of changed values. A value stays as it is if it is
+-- pinned, or would change by less than a hundredth.
 create or replace function follow_scores(scores page_score[]) returns int
 language plpgsql volatile as $$
 -- plans: lookups
@@ -81,10 +79,9 @@ begin
     where has_moved(boosted(v.value, v.boost), v.old_value);
     return put_values(moved, new_values, null);
 end $$;
-comment on function follow_scores is 'Updates the values that changed by more than a hundredth. Returns their number.';
 
--- Locks pages before scores, as keep_out() does. So it sees values and states that changed during the run. Pages that
--- died get no scores.
+-- Stores scores, and the values that follow from them, for a run that still holds its job. Locks pages before scores,
+-- as keep_out() does. So it sees values and states that changed during the run. Pages that died get no scores.
 create or replace function put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
@@ -109,8 +106,6 @@ begin
         hub = excluded.hub, authority = excluded.authority, importance = excluded.importance,
         in_links = excluded.in_links;
 end $$;
-comment on function put_scores is
-    'Stores scores, and the values that follow from them, for a run that still holds its job.';
 
 create or replace view last_terms as
 select terms from graph_state;
@@ -118,7 +113,8 @@ comment on view last_terms is
     'The terms (settings) that the values of all pages were last computed with. null = all values must be computed '
     'again.';
 
--- A run calls this before put_scores(), which computes values from it.
+-- Stores the numbers that new values depend on, in addition to scores and weights. A run calls this before
+-- put_scores(), which computes values from it.
 create or replace function put_graph_state(token bigint, alive_for interval, mean_relevance float8, first_share float8)
 returns void
 language plpgsql volatile security definer as $$
@@ -127,9 +123,8 @@ begin
     perform keep_job(token, alive_for);
     update graph_state g set mean_relevance = put_graph_state.mean_relevance, first_share = put_graph_state.first_share;
 end $$;
-comment on function put_graph_state is
-    'Stores the numbers that new values depend on, in addition to scores and weights.';
 
+-- Records a run of opic, after all its results are stored.
 create or replace function put_opic(token bigint, alive_for interval, terms jsonb, run jsonb) returns void
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state, opic; locks job, graph_state
@@ -140,7 +135,6 @@ begin
     select (jsonb_populate_record(null::opic, run || jsonb_build_object(
         'token', put_opic.token, 'started_at', (select started_at from job j where j.token = put_opic.token)))).*;
 end $$;
-comment on function put_opic is 'Records a run of opic, after all its results are stored.';
 
 grant execute on function put_graph_state, put_scores, put_opic to recrawl_worker;
 grant select on last_terms to recrawl_worker;

@@ -6,6 +6,8 @@ from page p
 where p.seen_days > 0;
 comment on view page_evidence is 'The evidence that the job rates learns the priors from.';
 
+-- Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of all hosts that have none
+-- of their own.
 create or replace function put_priors(
     token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
 ) returns void
@@ -21,9 +23,6 @@ begin
     when not matched then
         insert (host_id, prior_changes, prior_days) values (f.host_id, f.prior_changes, f.prior_days);
 end $$;
-comment on function put_priors is
-    'Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of all hosts that have '
-    'none of their own.';
 
 grant execute on function put_priors to recrawl_worker;
 grant select on page_evidence to recrawl_worker;

@@ -1,14 +1,15 @@
 -- checkup: the facts that recrawl reads first, to know whether it can read this database, and the facts that
 -- `recrawl doctor` needs in addition to the other views. A column that a query does not select costs nothing.
 
--- All hosts are read only if the table has at most 4 MB. That takes about 2 ms for each column.
+-- Whether the table of hosts is small enough to be read whole. All hosts are read only if the table has at most 4 MB.
+-- That takes about 2 ms for each column.
 create or replace function are_few_hosts() returns boolean
 language sql stable
 return pg_relation_size('recrawl_internal.host') <= 4000000;
-comment on function are_few_hosts is 'Whether the table of hosts is small enough to be read whole.';
 
--- `recrawl doctor` warns of a host with half of all pages. Such a host also has the most pages of a sample, so a sample
--- is enough. The sample is the same each time.
+-- The host with the most pages. If there are many hosts: in a sample of 100 blocks of pages. `recrawl doctor` warns of
+-- a host with half of all pages. Such a host also has the most pages of a sample, so a sample is enough. The sample is
+-- the same each time.
 create or replace function largest_host() returns bigint
 language plpgsql stable security definer as $$
 -- plans: whole
@@ -25,9 +26,8 @@ begin
         order by count(*) desc
         limit 1);
 end $$;
-comment on function largest_host is
-    'The host with the most pages. If there are many hosts: in a sample of 100 blocks of pages.';
 
+-- The five blocked hosts with the most pages. If there are many hosts: among the hosts in late_host.
 create or replace function largest_blocked_hosts(t timestamptz) returns text[]
 language plpgsql stable security definer as $$
 -- plans: whole
@@ -43,8 +43,6 @@ begin
         order by h.pages desc, h.name
         limit 5);
 end $$;
-comment on function largest_blocked_hosts is
-    'The five blocked hosts with the most pages. If there are many hosts: among the hosts in late_host.';
 
 create or replace view recrawl.checkup as
 select (select version_num from alembic_version)::text as version,

@@ -2,6 +2,7 @@
 -- each host, if they may be fetched within the setting max_ahead. It ignores the inbox, the shares of the two queues
 -- of hosts, and the budget.
 
+-- The pages that next_pages would hand out at a time and within max_ahead after it, approximately. Leases nothing.
 create or replace function coming(t timestamptz, n int)
 returns table (
     page_id bigint, url text, host text, is_new boolean, fetch_at timestamptz, due_at timestamptz, value real
@@ -49,6 +50,4 @@ begin
     order by greatest(t, c.ready_at, c.slot), c.due_at, p.value desc
     limit n;
 end $$;
-comment on function coming is
-    'The pages that next_pages would hand out at a time and within max_ahead after it, approximately. Leases nothing.';
 grant execute on function coming to recrawl_reader;

@@ -1,5 +1,6 @@
 -- crawl_status: the state of the crawl now. The cost does not grow with the number of pages or hosts.
 
+-- The row of the view crawl_status.
 create or replace function crawl_now(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8,
     out ready_wait interval, out hosts_ready bigint, out due bigint, out new_waiting bigint, out is_estimate boolean,
@@ -26,8 +27,8 @@ begin
     longest_transaction := longest_transaction();
     inbox_wait := inbox_wait();
 end $$;
-comment on function crawl_now is 'The row of the view crawl_status.';
 
+-- How long the oldest entry of the inbox has waited; null if the inbox is empty.
 create or replace function inbox_wait() returns interval
 language plpgsql volatile as $$
 -- plans: lookups
@@ -37,10 +38,10 @@ begin
             from inbox where at >= from_micros((select last_value from inbox_horizon))
             order by at limit 1);
 end $$;
-comment on function inbox_wait is 'How long the oldest entry of the inbox has waited; null if the inbox is empty.';
 
--- A login can see that a session of another login has a snapshot, but not since when. For that it must be a member of
--- the other login or of pg_read_all_stats.
+-- The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen. A login can
+-- see that a session of another login has a snapshot, but not since when. For that it must be a member of the other
+-- login or of pg_read_all_stats.
 create or replace function longest_transaction() returns interval
 language plpgsql volatile as $$
 begin
@@ -50,8 +51,6 @@ begin
            and (backend_xid is not null or backend_xmin is not null)),
         (select clock_timestamp() - min(prepared) from pg_prepared_xacts where database = current_database()));
 end $$;
-comment on function longest_transaction is
-    'The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen.';
 
 create or replace view recrawl.crawl_status as
 select c.as_of, s.paused, n.last_report_at, n.fetches_per_second, n.ready_wait, n.hosts_ready, n.due, n.new_waiting,

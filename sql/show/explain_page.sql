@@ -20,8 +20,9 @@
 --     changes  rate_pinned, rate_learned, rate_guessed
 --     value    value_pinned, value_scored, value_guessed
 
--- The reason that lasts longest is the first row. If a hold of explain_holds() applies, the reasons about the turn of
--- the page are left out. Exceptions: host_gap, new_place and new_budget, which may last longer than the hold.
+-- The reasons why a live page is not handed out now, the reason that lasts longest first. If a hold of explain_holds()
+-- applies, the reasons about the turn of the page are left out. Exceptions: host_gap, new_place and new_budget, which
+-- may last longer than the hold.
 create or replace function explain_now(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 declare
@@ -61,8 +62,6 @@ begin
         return query select 'also', w.code, w.says, w.fix, w.detail from explain_wait(t, p, s) w;
     end if;
 end $$;
-comment on function explain_now is
-    'The reasons why a live page is not handed out now, the reason that lasts longest first.';
 
 create or replace function explain_page_at(t timestamptz, page_id bigint) returns setof recrawl.explanation
 language plpgsql stable set timezone = 'UTC' as $$

@@ -37,6 +37,7 @@ comment on view recrawl.graph_link is
 comment on column recrawl.graph_link.source_id is 'The page that has the link.';
 comment on column recrawl.graph_link.target_id is 'The page that the link leads to.';
 
+-- The live pages among the given ones, with their scores, in the given order.
 create or replace function scored(page_ids bigint[]) returns setof recrawl.scored_page
 language sql stable as $$
 -- plans: lookups
@@ -46,7 +47,6 @@ language sql stable as $$
     left join page_score c on c.page_id = n.id
     order by n.place
 $$;
-comment on function scored is 'The live pages among the given ones, with their scores, in the given order.';
 
 create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
 language sql stable security definer as $$

@@ -1,6 +1,7 @@
 -- internal_state: the numbers that recrawl keeps in sequences, for people who look for a fault. Their meaning is in
 -- migrations/versions/0001_first/cells.sql. A function reads them, because the role recrawl_reader may not.
 
+-- The sequences that are variables, each with its value and with the meaning from its comment.
 create or replace function cells() returns table (name text, value bigint, as_time timestamptz, meaning text)
 language sql stable security definer as $$
     select c.relname, v.value, case when m.parts[1] = 'time' then from_micros(v.value) end, m.parts[2]
@@ -12,8 +13,6 @@ language sql stable security definer as $$
     cross join lateral regexp_match(obj_description(c.oid, 'pg_class'), '^(time|count|bits): (.*)$') as m (parts)
     where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S' and m.parts is not null
 $$;
-comment on function cells is
-    'The sequences that are variables, each with its value and with the meaning from its comment.';
 
 create or replace view recrawl.internal_state as
 select c.name, c.value, c.as_time, c.meaning

@@ -1,7 +1,8 @@
 -- queue_status: a summary of the queue. Large tables are counted by a sample of their blocks, so that the cost does not
 -- grow with the queue.
 
--- blocks: how many blocks of each table are read. A smaller table is read whole.
+-- The number of due revisits and of new pages. Large tables are estimated. blocks: how many blocks of each table are
+-- read. A smaller table is read whole.
 create or replace function sample_queue(
     t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
 )
@@ -29,11 +30,11 @@ begin
     due := round(revisits);
     waiting_new := round(new_pages);
 end $$;
-comment on function sample_queue is 'The number of due revisits and of new pages. Large tables are estimated.';
 
--- head_due of a host is never after the due times of its queue, but it may be before them. Therefore hosts are taken in
--- order of head_due, and the queue of each says how old its oldest revisit really is. If there are too many hosts to
--- read all of them, the hosts are used that a worker found last (late_host). Blocked hosts are included.
+-- The oldest due time of a revisit. is_exact: no other host can have an older one. head_due of a host is never after
+-- the due times of its queue, but it may be before them. Therefore hosts are taken in order of head_due, and the queue
+-- of each says how old its oldest revisit really is. If there are too many hosts to read all of them, the hosts are
+-- used that a worker found last (late_host). Blocked hosts are included.
 create or replace function oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
 language plpgsql volatile as $$
 -- plans: whole
@@ -66,9 +67,8 @@ begin
         oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
     end loop;
 end $$;
-comment on function oldest_due is
-    'The oldest due time of a revisit. is_exact: no other host can have an older one.';
 
+-- The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.
 create or replace function oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz) returns timestamptz
 language plpgsql volatile as $$
 -- plans: lookups
@@ -77,9 +77,8 @@ begin
             where q.host_id = oldest_due_of.host_id and q.due_at between oldest_due_of.head_due and t
             order by q.due_at limit 1);
 end $$;
-comment on function oldest_due_of is
-    'The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.';
 
+-- The row of the view queue_status.
 create or replace function queue_now(
     t timestamptz, out due bigint, out waiting_new bigint, out is_estimate boolean,
     out oldest_due timestamptz, out oldest_is_exact boolean, out next_ready_at timestamptz, out leased bigint
@@ -92,7 +91,6 @@ begin
     select coalesce(sum(unreported), 0) into leased from lease where lease_until > t;
     next_ready_at := next_ready_time(t);
 end $$;
-comment on function queue_now is 'The row of the view queue_status.';
 
 create or replace view recrawl.queue_status as
 select q.due, q.waiting_new as new_waiting, q.leased, q.oldest_due, q.oldest_is_exact, q.next_ready_at, s.paused,

@@ -2,6 +2,7 @@
 -- pages get it in steps of a limited number of pages, so that no transaction is long and a report waits for at most one
 -- step.
 
+-- Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.
 create or replace function boost_pages(pattern text, after bigint, upto bigint) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups
@@ -19,8 +20,6 @@ begin
     perform put_values(matching, null, boosts);
     return live;
 end $$;
-comment on function boost_pages is
-    'Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.';
 
 create or replace function boost_at(t timestamptz, pattern text, factor float8) returns bigint
 language plpgsql volatile as $$
@@ -76,7 +75,9 @@ If a page matches several patterns, the factors are multiplied. The factor also 
 set_value gave.';
 grant execute on function recrawl.boost to recrawl_operator;
 
--- Only one worker at a time: otherwise a worker could overwrite the values of a newer set of boosts with an older one.
+-- One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is
+-- nothing to do, or nothing that can be done now. Only one worker at a time: otherwise a worker could overwrite the
+-- values of a newer set of boosts with an older one.
 create or replace function follow_boosts(most int) returns int
 language plpgsql volatile security definer set lock_timeout = '300ms' as $$
 -- plans: lookups; writes boost; locks boost, exclusion, page by id
@@ -112,7 +113,4 @@ begin
 exception when lock_not_available then
     return 0;              -- another worker does it, or a transaction is adding pages or has locked one of these pages
 end $$;
-comment on function follow_boosts is
-    'One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is '
-    'nothing to do, or nothing that can be done now.';
 grant execute on function follow_boosts to recrawl_worker;

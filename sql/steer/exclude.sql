@@ -1,8 +1,9 @@
 -- exclude: keeps URLs out that match a pattern, and takes out the known pages that match it.
 
--- A transaction that takes in pages locks the table exclusion in row share mode, reads the exclusions and boosts, and
--- keeps the lock until it ends. A transaction that gets the exclusive lock knows that no such transaction is open. So
--- it can read every page that was checked with the older exclusions and boosts.
+-- The last page that any transaction has taken in. Waits for transactions that are taking in pages, at most
+-- lock_timeout. A transaction that takes in pages locks the table exclusion in row share mode, reads the exclusions and
+-- boosts, and keeps the lock until it ends. A transaction that gets the exclusive lock knows that no such transaction
+-- is open. So it can read every page that was checked with the older exclusions and boosts.
 create or replace function newest_taken_in() returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion
@@ -15,9 +16,6 @@ begin
 exception when sqlstate 'RC001' then
     return newest;
 end $$;
-comment on function newest_taken_in is
-    'The last page that any transaction has taken in. Waits for transactions that are taking in pages, at most '
-    'lock_timeout.';
 
 -- The lock is taken twice, so that no page is missed:
 --

@@ -1,8 +1,8 @@
 -- Due times that people give: fetch_now makes pages due immediately, within the gaps of their hosts.
 
--- A leased page keeps its place in the queue. Its row gets the new due time, until its report or the end of its lease.
--- planned_due keeps the time that a page was planned for before it was moved. A page that had no next due time has no
--- planned time either.
+-- Gives pages new due times. page_ids must be distinct. Returns how many pages it moved. A leased page keeps its place
+-- in the queue. Its row gets the new due time, until its report or the end of its lease. planned_due keeps the time
+-- that a page was planned for before it was moved. A page that had no next due time has no planned time either.
 create or replace function move_dues(page_ids bigint[], dues timestamptz[], new_due_is text) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
@@ -14,8 +14,6 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function move_dues is
-    'Gives pages new due times. page_ids must be distinct. Returns how many pages it moved.';
 
 -- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
 -- queue is found by its due time: with one time for all, each look-up would read all of these rows.

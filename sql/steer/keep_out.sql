@@ -1,8 +1,9 @@
 -- keep_out: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
--- The pages leave the queue through the inbox: a leased page when it is reported or released, or when its lease ends.
--- If a row of the queue is still left, next_pages deletes it when its turn comes. Pages that are kept_out also leave
--- the graph, with their links and scores; excluded pages keep both, because they may come back.
+-- Takes pages out of the crawl: as_state is excluded or kept_out. Returns how many. The pages leave the queue through
+-- the inbox: a leased page when it is reported or released, or when its lease ends. If a row of the queue is still
+-- left, next_pages deletes it when its turn comes. Pages that are kept_out also leave the graph, with their links and
+-- scores; excluded pages keep both, because they may come back.
 create or replace function take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
@@ -38,7 +39,6 @@ begin
     end if;
     return coalesce(cardinality(gone), 0);
 end $$;
-comment on function take_out is 'Takes pages out of the crawl: as_state is excluded or kept_out. Returns how many.';
 
 create or replace function recrawl.keep_out(page_ids bigint[]) returns int
 language plpgsql volatile security definer as $$

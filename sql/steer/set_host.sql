@@ -1,5 +1,6 @@
 -- set_host: limits of one host. It may be called before the first page of the host is known.
 
+-- The spelling of a host in host_name; null if the text is not a host name or an address without port.
 create or replace function plain_host(host text) returns text
 language plpgsql immutable parallel safe as $$
 declare
@@ -11,9 +12,8 @@ begin
     return case when host !~ '[/?#@]' and (host ~ '[]]$' or parsed.host like '[%' or host not like '%:%')
                 then parsed.host end;
 end $$;
-comment on function plain_host is
-    'The spelling of a host in host_name; null if the text is not a host name or an address without port.';
 
+-- The same as plain_host, but raises an error if the text is not a host name. verb: the function in the message.
 create or replace function host_name_of(verb text, host text) returns text
 language plpgsql stable as $$
 declare
@@ -25,9 +25,8 @@ begin
     end if;
     return name;
 end $$;
-comment on function host_name_of is
-    'The same as plain_host, but raises an error if the text is not a host name. verb: the function in the message.';
 
+-- The id of a host. Makes the host if it is unknown.
 create or replace function host_named(verb text, host text) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups
@@ -37,24 +36,24 @@ begin
     perform intern_hosts(array[named], null);
     return (select n.host_id from host_name n where n.name = named);
 end $$;
-comment on function host_named is 'The id of a host. Makes the host if it is unknown.';
 
+-- The id of a host; null if it is unknown.
 create or replace function host_id_of(verb text, host text) returns bigint
 language plpgsql stable as $$
 -- plans: lookups
 begin
     return (select n.host_id from host_name n where n.name = host_name_of(verb, host));
 end $$;
-comment on function host_id_of is 'The id of a host; null if it is unknown.';
 
+-- The name that a host was made with. Other names may share the host.
 create or replace function name_of_host(host_id bigint) returns text
 language plpgsql stable as $$
 -- plans: lookups
 begin
     return (select h.name from host h where h.host_id = name_of_host.host_id);
 end $$;
-comment on function name_of_host is 'The name that a host was made with. Other names may share the host.';
 
+-- The values that set_host has set for a host.
 create or replace function said_of_host(host_id bigint) returns jsonb
 language plpgsql volatile as $$
 -- plans: lookups
@@ -65,7 +64,6 @@ begin
         from host h join host_name n on n.name = h.name
         where h.host_id = said_of_host.host_id);
 end $$;
-comment on function said_of_host is 'The values that set_host has set for a host.';
 
 create or replace function set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]

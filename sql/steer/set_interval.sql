@@ -2,6 +2,7 @@
 -- immediately. The next allocation, which comes soon, subtracts the fetches of pinned pages from the budget and from
 -- the slots of their hosts.
 
+-- The reason why no page of a host can be fetched at this interval; null if that is possible.
 create or replace function problem_with_interval(every interval, h host, s setting) returns text
 language sql stable as $$
     select case
@@ -13,8 +14,6 @@ language sql stable as $$
                    s.shortest_interval, every)
     end
 $$;
-comment on function problem_with_interval is
-    'The reason why no page of a host can be fetched at this interval; null if that is possible.';
 
 create or replace function set_interval_at(t timestamptz, page_ids bigint[], every interval)
 returns setof recrawl.steered_page
@@ -80,9 +79,9 @@ begin
     return query select a.* from unnest(answers) a;
 end $$;
 
--- Pages that are late by the new interval become due within a second. A page keeps its due time if a failure,
--- robots.txt, a crawler (`due`) or a person (fetch_now) set it. A page that is due earlier because of a hint does not
--- become due later.
+-- Moves pages to the due times of the frequency that is in force now, counted from the last fetch. Pages that are late
+-- by the new interval become due within a second. A page keeps its due time if a failure, robots.txt, a crawler (`due`)
+-- or a person (fetch_now) set it. A page that is due earlier because of a hint does not become due later.
 create or replace function follow_interval(t timestamptz, page_ids bigint[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes page; locks nothing: the caller holds the pages
@@ -103,8 +102,6 @@ begin
     from unnest(known, frequencies) as n (page_id, frequency)
     where p.page_id = n.page_id;
 end $$;
-comment on function follow_interval is
-    'Moves pages to the due times of the frequency that is in force now, counted from the last fetch.';
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page
 language plpgsql volatile security definer as $$

@@ -1,7 +1,7 @@
--- After a person changes the budget, a setting or the gap of a host, the next allocation runs soon, not an hour later.
--- The mark is visible before the transaction commits. Therefore early_jobs() waits 5 seconds after it.
+-- Marks that a person changed something that the allocation depends on. After a person changes the budget, a setting or
+-- the gap of a host, the next allocation runs soon, not an hour later. The mark is visible before the transaction
+-- commits. Therefore early_jobs() waits 5 seconds after it.
 create or replace function ask_for_allocation(t timestamptz) returns void
 language sql volatile as $$
     select setval('steered', micros(t))
 $$;
-comment on function ask_for_allocation is 'Marks that a person changed something that the allocation depends on.';

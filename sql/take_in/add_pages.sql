@@ -1,12 +1,11 @@
 -- add_pages: takes in URLs. It returns one row for each URL, in order. An invalid URL does not affect the others.
 
+-- An argument as one element for each of n URLs: an array of one element counts for all of them.
 create or replace function one_for_each(a anyarray, n int) returns anyarray
 language plpgsql immutable strict as $$
 begin
     return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n]) else a end;
 end $$;
-comment on function one_for_each is
-    'An argument as one element for each of n URLs: an array of one element counts for all of them.';
 
 create or replace function add_pages_at(
     t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[], host text[]

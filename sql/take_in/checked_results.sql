@@ -2,7 +2,8 @@
 -- passes on from a server (etag, last_modified, retry_after, crawl_delay, redirect_to) are ignored if they make no
 -- sense.
 
--- The checks of report and report_pages that set_robots makes too: it gives only a status.
+-- The problem with a result; null if there is no problem. These are the checks of report and report_pages that
+-- set_robots makes too: it gives only a status.
 create or replace function problem_with(status int, robots_denied boolean, fetched_at timestamptz, content_hash text)
 returns text
 language sql stable parallel safe      -- stable because format() is; an immutable function would not be inlined
@@ -13,17 +14,15 @@ return case
     when not (isfinite(fetched_at) and fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
     when length(content_hash) > 1000 then 'content_hash is longer than 1000 characters'
 end;
-comment on function problem_with is 'The problem with a result; null if there is no problem.';
 
+-- The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the same
+-- version.
 create or replace function opaque_tag(etag text) returns text
 language sql immutable parallel safe
 return case when etag like 'W/%' then substr(etag, 3) else etag end;
-comment on function opaque_tag is
-    'The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the '
-    'same version.';
 
--- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
--- it is GMT.
+-- The time from now that a Retry-After header asks for; null if the header cannot be read. The header is a number of
+-- seconds or a date in one of three forms. The oldest form (asctime) does not name its zone: it is GMT.
 create or replace function wait_asked_for(retry_after text, t timestamptz) returns interval
 language plpgsql stable set timezone = 'UTC' set datestyle = 'ISO, MDY' as $$
 begin
@@ -35,9 +34,8 @@ begin
 exception when data_exception then
     return null;
 end $$;
-comment on function wait_asked_for is
-    'The time from now that a Retry-After header asks for; null if the header cannot be read.';
 
+-- The problem with a result; null if there is no problem.
 create or replace function problem_with_result(r result) returns text
 language sql stable parallel safe
 return coalesce(
@@ -57,10 +55,9 @@ return coalesce(
              then 'sketch must have ' || sketch_values() || ' numbers' end,
         case when array_ndims((r.extras).links) > 1 then
             'links must be one list of URLs, without lists in it' end) end);
-comment on function problem_with_result is 'The problem with a result; null if there is no problem.';
 
--- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
--- a link.
+-- Checked values of the keys that most results do not have; null if a result has none of them. After a permanent
+-- redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as a link.
 create or replace function checked_extras(e result_extras, status int) returns result_extras
 language sql stable parallel safe
 return case when not (e is null) then
@@ -73,30 +70,27 @@ return case when not (e is null) then
      e.sketch[:], e.meta, e.due, e.declined, e.robots_denied,
      case when status in (301, 308) then e.redirect_to end,
      e.retry_after, e.crawl_delay)::result_extras end;
-comment on function checked_extras is
-    'Checked values of the keys that most results do not have; null if a result has none of them.';
 
--- The function is inlined, so it has no search_path of its own. It is not inlined if an argument that it uses twice
--- contains a query (PostgreSQL 15 and 18).
+-- A result with its problem, and without an etag or last_modified that makes no sense. The function is inlined, so it
+-- has no search_path of its own. It is not inlined if an argument that it uses twice contains a query (PostgreSQL 15
+-- and 18).
 create or replace function checked(r result) returns result
 language sql stable parallel safe
 return (r.ord, problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
         r.changes, case when length(r.etag) between 1 and 1000 then r.etag end,
         case when within_reach(r.last_modified) then r.last_modified end, r.content_hash,
         checked_extras(r.extras, r.status))::result;
-comment on function checked is
-    'A result with its problem, and without an etag or last_modified that makes no sense.';
 
+-- The keys that an element of the array of report may have.
 create or replace function result_keys() returns text[]
 language sql stable as $$
     select array_agg(k) from (
         select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result, '{}')) - '{ord,problem,extras}'::text[])
         union all select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}')))) keys (k)
 $$;
-comment on function result_keys is 'The keys that an element of the array of report may have.';
 
--- Raises if a value has the wrong type: data_exception, or program_limit_exceeded for an array of more than six
--- dimensions. A time without a zone is UTC.
+-- Turns the elements of report's array into checked results. Raises if a value has the wrong type: data_exception, or
+-- program_limit_exceeded for an array of more than six dimensions. A time without a zone is UTC.
 create or replace function checked_results(elements jsonb) returns result[]
 language plpgsql stable set timezone = 'UTC' set datestyle = 'ISO, MDY' as $$
 -- plans: lookups
@@ -126,8 +120,8 @@ begin
             offset 0
         ) e);
 end $$;
-comment on function checked_results is 'Turns the elements of report''s array into checked results.';
 
+-- An element of report's array without last_modified or crawl_delay if that value cannot be read.
 create or replace function without_unreadable_hints(element jsonb) returns jsonb
 language plpgsql stable as $$
 declare
@@ -142,9 +136,8 @@ begin
     end loop;
     return element;
 end $$;
-comment on function without_unreadable_hints is
-    'An element of report''s array without last_modified or crawl_delay if that value cannot be read.';
 
+-- Explains why an element of report's array cannot be read: names the key whose value has the wrong type.
 create or replace function problem_of(element jsonb) returns text
 language plpgsql stable as $$
 declare
@@ -163,5 +156,3 @@ begin
 exception when data_exception or program_limit_exceeded then
     return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
-comment on function problem_of is
-    'Explains why an element of report''s array cannot be read: names the key whose value has the wrong type.';

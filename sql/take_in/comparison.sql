@@ -7,6 +7,7 @@
 -- Example: a server sends no etag with some answers, or no etag with a version that is only seconds old. Its pages can
 -- be learned anyway. docs/changes.md explains all cases.
 
+-- Compares a fetch with what is known of its page.
 -- Three cases:
 --
 --   * The crawler says `changed` or `changes` itself: that is about the time since the last
@@ -56,4 +57,3 @@ begin atomic
          ) o
     offset 0;
 end;
-comment on function comparison is 'Compares a fetch with what is known of its page.';

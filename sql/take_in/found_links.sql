@@ -1,6 +1,7 @@
 -- Links and redirects of reported pages: finds or makes their targets and stores the links.
 
--- The lock_timeout is for intern_where_free().
+-- Finds or makes the pages that results link and redirect to. URLs that another transaction is taking in are set aside
+-- in link_later. The lock_timeout is for intern_where_free().
 create or replace function intern_links(t timestamptz, results result[]) returns found_links[]
 language plpgsql volatile set lock_timeout = '300ms' as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
@@ -68,11 +69,9 @@ begin
     ) l;
     return led_to;
 end $$;
-comment on function intern_links is
-    'Finds or makes the pages that results link and redirect to. URLs that another transaction is taking in are set '
-    'aside in link_later.';
 
--- A row of link that a report has locked is skipped, and its links stay set aside.
+-- Stores links that were set aside and whose URLs have pages now. Returns how many are done. A row of link that a
+-- report has locked is skipped, and its links stay set aside.
 create or replace function settle_links(late set_aside_link[]) returns int
 language plpgsql volatile as $$
 -- plans: hashes; writes link_later, link; locks link_later, link by id
@@ -117,11 +116,10 @@ begin
     perform tell_graph(changed) where changed is not null;
     return done;
 end $$;
-comment on function settle_links is
-    'Stores links that were set aside and whose URLs have pages now. Returns how many are done.';
 
--- Takes in all URLs of the batch at once. If another transaction still holds one of them, up to 50 URLs are tried one
--- by one, to find the held ones. The function waits at most 5 ms for a lock.
+-- Takes in links that were set aside. Returns how many are done. All URLs are taken in at once. If another transaction
+-- still holds one of them, up to 50 URLs are tried one by one, to find the held ones. The function waits at most 5 ms
+-- for a lock.
 create or replace function take_links_in(t timestamptz, most int) returns int
 language plpgsql volatile set lock_timeout = '5ms' as $$
 -- plans: hashes; locks link_later, exclusion (shared), new keys, link by id
@@ -165,11 +163,11 @@ begin
         from unnest(tids, sources, pages, codes, given)
              as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth)));
 end $$;
-comment on function take_links_in is 'Takes in links that were set aside. Returns how many are done.';
 
--- If the target has moved too, the page moves to where the target leads. A redirect that would close a circle is
--- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
--- the answer is still true when it is written.
+-- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page. If
+-- the target has moved too, the page moves to where the target leads. A redirect that would close a circle is ignored,
+-- because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that the
+-- answer is still true when it is written.
 create or replace function resolved_redirects(led_to found_links[], locked bigint[]) returns bigint[]
 language plpgsql stable as $$
 -- plans: lookups
@@ -204,9 +202,8 @@ begin
     end loop;
     return redirects;
 end $$;
-comment on function resolved_redirects is
-    'The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page.';
 
+-- Replaces the links of pages with the links of their results, and tells the graph which pages changed.
 create or replace function replace_links(led_to found_links[], ords int[]) returns void
 language plpgsql volatile as $$
 -- plans: hashes; writes link; locks link by id
@@ -227,5 +224,3 @@ begin
     select array_agg(page_id) into changed from replaced;
     perform tell_graph(changed) where changed is not null;
 end $$;
-comment on function replace_links is
-    'Replaces the links of pages with the links of their results, and tells the graph which pages changed.';

@@ -1,5 +1,6 @@
 -- From URLs to pages: finds the known pages and makes the others.
 
+-- The page at the end of the redirects of a page; the page itself if it has not moved.
 create or replace function where_now(page_id bigint) returns bigint
 language plpgsql stable as $$
 -- plans: lookups
@@ -15,8 +16,8 @@ begin
     end loop;
     return page_id;
 end $$;
-comment on function where_now is 'The page at the end of the redirects of a page; the page itself if it has not moved.';
 
+-- The given URLs with their canonical spellings, hosts and keys, or with their problems, in the given order.
 create or replace function parsed_urls(given given_url[]) returns parsed_url[]
 language plpgsql stable as $$
 -- plans: lookups
@@ -51,10 +52,8 @@ begin
         )::parsed_url order by k.ord)
         from (select *, dense_rank() over (order by key) as place from keyed) k);
 end $$;
-comment on function parsed_urls is
-    'The given URLs with their canonical spellings, hosts and keys, or with their problems, in the given order.';
 
--- Finds or makes the page of each URL:
+-- Finds or makes the page of each URL. Returns one row for each URL, in order.
 --
 --   1. Parse the URLs. The canonical spelling of a URL gives its key.
 --   2. Look the keys up.
@@ -119,4 +118,3 @@ begin
                 when page_ids[u.place] = 0 then reasons[u.place] end
     from unnest(urls) u;
 end $$;
-comment on function intern_pages is 'Finds or makes the page of each URL. Returns one row for each URL, in order.';

@@ -7,9 +7,10 @@
 -- Rows are inserted in the order of their unique keys, so that overlapping batches can wait for each other, but never
 -- in a circle.
 
--- With add_pages(host => …) a name shares the host of another name. It gets its row in host_name first, like all names,
--- and is pointed to the other host in a second statement: so all names are inserted in one order. A name that already
--- has a row keeps its host. A new name that another URL of the same call names as `host` gets a host of its own.
+-- Makes sure that each name has a row in host_name and a host: its own, or the host of another name. With
+-- add_pages(host => …) a name shares the host of another name. It gets its row in host_name first, like all names, and
+-- is pointed to the other host in a second statement: so all names are inserted in one order. A name that already has a
+-- row keeps its host. A new name that another URL of the same call names as `host` gets a host of its own.
 create or replace function intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name
@@ -56,12 +57,10 @@ begin
         where n.name = g.name and (g.name in (select unnest(made))) is true;
     end if;
 end $$;
-comment on function intern_hosts is
-    'Makes sure that each name has a row in host_name and a host: its own, or the host of another '
-    'name.';
 
--- Pages in the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more
--- pages than max_pages.
+-- The hosts of pages that enter the queue by the inbox: one row for each page, from the latest 10,000 entries. Pages in
+-- the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more pages than
+-- max_pages.
 create or replace function on_their_way() returns table (host_id bigint)
 language sql stable
 begin atomic
@@ -69,9 +68,8 @@ begin atomic
     from (select * from inbox order by at desc limit 10000) i
     where i.old_due is null and i.old_rank is null;
 end;
-comment on function on_their_way is
-    'The hosts of pages that enter the queue by the inbox: one row for each page, from the latest 10,000 entries.';
 
+-- The URLs that max_depth or an excluded pattern keeps out, with the reason.
 create or replace function refused_urls(urls parsed_url[]) returns made_page[]
 language plpgsql stable as $$
 -- plans: lookups
@@ -86,8 +84,8 @@ begin
         left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
         where (u.given).depth > s.max_depth or e.pattern is not null);
 end $$;
-comment on function refused_urls is 'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
 
+-- Makes the pages whose hosts may have more. Their hosts have rows. Returns one element for each URL.
 create or replace function insert_pages(t timestamptz, urls parsed_url[], are_links boolean) returns made_page[]
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox; locks new keys
@@ -156,9 +154,8 @@ begin
     ) m;
     return made;
 end $$;
-comment on function insert_pages is
-    'Makes the pages whose hosts may have more. Their hosts have rows. Returns one element for each URL.';
 
+-- Makes pages, unless something keeps them out. The URLs name different pages. Returns one element for each URL.
 create or replace function intern_unknown(t timestamptz, urls parsed_url[], are_links boolean) returns made_page[]
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion (shared), new keys
@@ -178,12 +175,11 @@ begin
     from unnest(urls) as u;
     return refused || insert_pages(t, urls, are_links);
 end $$;
-comment on function intern_unknown is
-    'Makes pages, unless something keeps them out. The URLs name different pages. Returns one element for each URL.';
 
--- Two transactions that take in the same URL, or the first URL of the same host, wait for each other. add_pages waits
--- until the other transaction ends. For links, the caller sets a short lock_timeout. They are taken in in a
--- subtransaction, so that the report goes on after the timeout.
+-- Makes pages, unless something keeps them out or another transaction made them first. For links it returns no rows if
+-- another transaction holds one of them for too long. Two transactions that take in the same URL, or the first URL of
+-- the same host, wait for each other. add_pages waits until the other transaction ends. For links, the caller sets a
+-- short lock_timeout. They are taken in in a subtransaction, so that the report goes on after the timeout.
 create or replace function intern_where_free(
     t timestamptz, urls parsed_url[], are_links boolean,
     out place int, out page_id bigint, out is_new boolean, out reason text
@@ -211,6 +207,3 @@ begin
         select p.page_id from page p where p.key = m.key and m.page_id is null and m.reason is null offset 0
     ) p on true;
 end $$;
-comment on function intern_where_free is
-    'Makes pages, unless something keeps them out or another transaction made them first. For links it returns no '
-    'rows if another transaction holds one of them for too long.';

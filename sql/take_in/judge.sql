@@ -9,6 +9,8 @@
 -- The functions are inlined into the plan of record_pages(), so they have no search_path of their own. Each «offset 0»
 -- stops the planner from computing an expression again at each place that uses it.
 
+-- What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (429 or 503: the host
+-- wants fewer requests), failed (408, 425, any other 5xx, or no answer) or denied (by robots.txt).
 create or replace function outcome_of(status int, robots_denied boolean, target bigint, page_id bigint) returns text
 language sql immutable parallel safe
 return case
@@ -21,10 +23,8 @@ return case
     when status between 400 and 499 then 'missing'
     else 'failed'
 end;
-comment on function outcome_of is
-    'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (429 or 503: the '
-    'host wants fewer requests), failed (408, 425, any other 5xx, or no answer) or denied (by robots.txt).';
 
+-- The letter that a result is counted as, see pulse.letters.
 create or replace function letter_of(
     code text, outcome text, is_first boolean, is_retry boolean, has_changed boolean, has_taught boolean
 ) returns text
@@ -43,8 +43,10 @@ return case when code = 'ok' then
             when code = 'duplicate' then 'r'
             when code = 'stale_lease' then 's'
             else 'x' end;
-comment on function letter_of is 'The letter that a result is counted as, see pulse.letters.';
 
+-- How long a page waits after a request that failed; null if it is never requested again. attempts: requests in a row
+-- that failed before this one. was_missing: the page was missing at the last request. per_day: how often the page is
+-- usually fetched.
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
 -- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
 -- usually fetched every four days waits one minute, then 1, 2 and 4 days. After an outage the page waits about as long
@@ -68,11 +70,8 @@ return case
         case when outcome = 'throttled' and retry_after < interval '24 hours' then retry_after
              when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
 end;
-comment on function wait_after is
-    'How long a page waits after a request that failed; null if it is never requested again. attempts: requests in '
-    'a row that failed before this one. was_missing: the page was missing at the last request. per_day: how often the '
-    'page is usually fetched.';
 
+-- The verdict on a result: the outcome of its request, and whether the result counts.
 -- seen_at is when the page was seen. If the result gives no time, a leased page was seen in its slot. The time of a
 -- leased page is never before its lease began or before its last successful fetch.
 --
@@ -119,10 +118,10 @@ begin atomic
           offset 0) v
     offset 0;
 end;
-comment on function verdict_on is 'The verdict on a result: the outcome of its request, and whether the result counts.';
 
--- The new frequency follows from the pinned interval, or from the new rate and the price of the host. Before the first
--- allocation it stays as it is.
+-- The evidence for the rate of a page after a fetch (seen_changes, seen_days), the days that the fetch counts for, and
+-- the new frequency. If the fetch taught nothing, all but the frequency are null. The new frequency follows from the
+-- pinned interval, or from the new rate and the price of the host. Before the first allocation it stays as it is.
 create or replace function evidence_after(p page, c page_comparison, own host_terms, rules judging_rules)
 returns setof evidence
 language sql stable parallel safe rows 1
@@ -143,10 +142,8 @@ begin atomic
     ) f on true
     offset 0;
 end;
-comment on function evidence_after is
-    'The evidence for the rate of a page after a fetch (seen_changes, seen_days), the days that the fetch counts for, '
-    'and the new frequency. If the fetch taught nothing, all but the frequency are null.';
 
+-- The explanation of a code in the answer to a result; null if there is nothing to explain.
 create or replace function detail_of(code text, is_observed boolean, r result) returns text
 language sql stable parallel safe      -- like format()
 return case code
@@ -163,10 +160,9 @@ return case code
         case when cardinality((r.extras).links) > most_links() then
             format('the first %s of its %s links were taken', most_links(), cardinality((r.extras).links)) end
 end;
-comment on function detail_of is
-    'The explanation of a code in the answer to a result; null if there is nothing to explain.';
 
--- A declined page was not requested, so its last request stays what it was.
+-- The columns of page that a report changes, apart from meta and the columns of fetches_after. A declined page was not
+-- requested, so its last request stays what it was.
 create or replace function page_after(
     t timestamptz, r result, p page, v verdict, state text, moved_to bigint, due_at timestamptz, due_is text
 ) returns page_after
@@ -181,10 +177,9 @@ return (state, moved_to, due_at, due_is,
         case when v.is_on_lease then r.lease_id else p.last_lease end,
         case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
         coalesce((r.extras).relevance::real, p.relevance))::page_after;
-comment on function page_after is
-    'The columns of page that a report changes, apart from meta and the columns of fetches_after.';
 
--- etag, last_modified, content_hash and sketch: what the fetch did not bring stays if the page is the same version.
+-- A page after a report: its fetches, what they taught, and the version that the next fetch is compared with. etag,
+-- last_modified, content_hash and sketch: what the fetch did not bring stays if the page is the same version.
 create or replace function fetches_after(t timestamptz, r result, p page, v verdict, c page_comparison, e evidence)
 returns fetches_after
 language sql stable parallel safe
@@ -208,9 +203,9 @@ return case when v.is_observed then
            (p.fetched_at, p.successes, p.changes, p.seen_changes, p.seen_days, p.frequency, p.base_at, p.planned_due,
             p.etag, p.last_modified, p.content_hash, p.sketch)::fetches_after
        end;
-comment on function fetches_after is
-    'A page after a report: its fetches, what they taught, and the version that the next fetch is compared with.';
 
+-- What a result says about the host of its page: it answered 429 or 503, a request began after its start_by, the leased
+-- page that a one_at_a_time host waited for is back, a crawl delay.
 create or replace function host_update_of(
     t timestamptz, r result, p page, l lease_place, v verdict, retry_after interval
 ) returns host_update
@@ -226,10 +221,8 @@ return case
          case when (r.extras).crawl_delay between 0 and 1e9 then (r.extras).crawl_delay * interval '1 second' end
         )::host_update
 end;
-comment on function host_update_of is
-    'What a result says about the host of its page: it answered 429 or 503, a request began after its start_by, the '
-    'leased page that a one_at_a_time host waited for is back, a crawl delay.';
 
+-- Everything that follows from one result. Reads no table.
 -- Four steps:
 --
 --   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
@@ -305,4 +298,3 @@ begin atomic
         offset 0
     ) n;
 end;
-comment on function judge is 'Everything that follows from one result. Reads no table.';

@@ -1,15 +1,17 @@
 -- Judges the results of a report, each with its page and its place in the lease that it names. judged_results() and
 -- page_in() are inlined into the plan of record_pages(), so they have no search_path of their own and are not volatile.
 
--- This is a function, because the planner then knows the type of the row, and reads a column without building the whole
--- row. The «offset 0» keeps the planner from making a join of it.
+-- The page in a place of the table page, if it is visible there. This is a function, because the planner then knows the
+-- type of the row, and reads a column without building the whole row. The «offset 0» keeps the planner from making a
+-- join of it.
 create or replace function page_in(tid tid) returns setof page
 language sql stable rows 1
 begin atomic
     select * from page where page.ctid = page_in.tid offset 0;
 end;
-comment on function page_in is 'The page in a place of the table page, if it is visible there.';
 
+-- The turn of each result among the results of its page, see verdict_on(). The one on the lease that holds the page is
+-- the first, otherwise one without a lease, otherwise the one on the newest lease; of several on one lease the first.
 create or replace function turns_of(t timestamptz, results result[], leases locked_lease[]) returns text[]
 language plpgsql stable as $$
 -- plans: lookups
@@ -30,11 +32,8 @@ begin
             order by l.is_on_lease desc, r.lease_id is not null, r.lease_id desc, r.ord)
         order by r.ord);
 end $$;
-comment on function turns_of is
-    'The turn of each result among the results of its page, see verdict_on(). The one on the lease that holds the page '
-    'is the first, otherwise one without a lease, otherwise the one on the newest lease; of several on one lease the '
-    'first.';
 
+-- Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it.
 create or replace function judged_results(
     t timestamptz, results result[], turns text[], leases locked_lease[],
     locked locked_pages, redirects bigint[], rules judging_rules
@@ -63,5 +62,3 @@ begin atomic
     ) k
     cross join lateral judge(t, r, p, k.lease, own.terms, redirects[r.ord], coalesce(turns[r.ord], 'first'), rules) j;
 end;
-comment on function judged_results is
-    'Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it.';

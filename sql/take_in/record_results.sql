@@ -13,14 +13,14 @@
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
 
--- `|| '{}'` unpacks an array. Large arrays are stored compressed, and would be unpacked again for each page that is
--- looked up in them.
+-- A row of lease, for the judgement of its pages. `|| '{}'` unpacks an array. Large arrays are stored compressed, and
+-- would be unpacked again for each page that is looked up in them.
 create or replace function as_locked(l lease) returns locked_lease
 language sql stable parallel safe
 return (l.lease_id, l.round, l.handed_out_at, l.lease_until, l.busy_hosts, l.page_ids || '{}', l.slots || '{}',
         l.start_bys || '{}', l.dues || '{}', l.held_dues || '{}')::locked_lease;
-comment on function as_locked is 'A row of lease, for the judgement of its pages.';
 
+-- Judges and records checked results, for report and report_pages.
 create or replace function record_results(t timestamptz, results result[]) returns setof recrawl.report_result
 language plpgsql volatile as $$
 -- plans: hashes; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
@@ -68,8 +68,8 @@ begin
     return query
     select a.* from unnest(follow_up_on_hosts(t, done)) a order by a.ord;
 end $$;
-comment on function record_results is 'Judges and records checked results, for report and report_pages.';
 
+-- Judges results and writes their pages. Returns what is left to do.
 create or replace function record_pages(
     t timestamptz, results result[], leases locked_lease[], locked locked_pages, redirects bigint[]
 ) returns recorded
@@ -138,8 +138,8 @@ begin
     from judged;
     return done;
 end $$;
-comment on function record_pages is 'Judges results and writes their pages. Returns what is left to do.';
 
+-- Takes reported pages off their leases. A lease without unreported pages is deleted.
 create or replace function take_off_leases(taken lease_count[]) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes lease; locks lease
@@ -156,9 +156,8 @@ begin
         end if;
     end loop;
 end $$;
-comment on function take_off_leases is
-    'Takes reported pages off their leases. A lease without unreported pages is deleted.';
 
+-- Updates the hosts of reported pages, and returns the answers with the times until which hosts are blocked.
 create or replace function follow_up_on_hosts(t timestamptz, done recorded) returns recrawl.report_result[]
 language plpgsql volatile as $$
 -- plans: inherited
@@ -181,10 +180,9 @@ begin
     end if;
     return case when any_host.is_blocked then answers_with_blocks(t, done.answers) else done.answers end;
 end $$;
-comment on function follow_up_on_hosts is
-    'Updates the hosts of reported pages, and returns the answers with the times until which hosts are blocked.';
 
--- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
+-- Adds to the answers until when the hosts of their pages are blocked. No page of a blocked host is fetched before the
+-- block ends, so next_fetch_at is not earlier than that.
 create or replace function answers_with_blocks(t timestamptz, answers recrawl.report_result[])
 returns recrawl.report_result[]
 language sql stable as $$
@@ -200,9 +198,8 @@ language sql stable as $$
         offset 0
     ) h on true
 $$;
-comment on function answers_with_blocks is 'Adds to the answers until when the hosts of their pages are blocked.';
 
--- Hosts are locked one after the other, in order of id.
+-- Updates hosts by what results say about them. Hosts are locked one after the other, in order of id.
 create or replace function update_hosts(t timestamptz, updates host_update[]) returns void
 language plpgsql volatile as $$
 declare
@@ -230,4 +227,3 @@ begin
         end if;
     end loop;
 end $$;
-comment on function update_hosts is 'Updates hosts by what results say about them.';

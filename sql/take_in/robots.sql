@@ -1,11 +1,10 @@
 -- The robots.txt of each site (scheme, host and port), kept for all crawlers. All sites of a host share the gap of the
 -- host. The text is only stored here. Crawlers interpret it.
 
+-- The site of a URL: scheme, host and port in canonical spelling; null for an invalid URL.
 create or replace function site_of(url text) returns text
 language sql immutable parallel safe
 return substring(canonical_of(url) from '^[^/]*//[^/]*');
-comment on function site_of is
-    'The site of a URL: scheme, host and port in canonical spelling; null for an invalid URL.';
 
 create or replace function robots_at(t timestamptz, urls text[]) returns setof recrawl.site_robots
 language plpgsql stable as $$

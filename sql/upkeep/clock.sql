@@ -28,12 +28,14 @@
 --
 -- This waits for no lock: rows that another transaction has locked are checked in the next round.
 
--- Clocks are corrected by small steps all the time. The effects of such a step end without a repair.
+-- If the clock was ahead by less than this, no repair is needed. Clocks are corrected by small steps all the time. The
+-- effects of such a step end without a repair.
 create or replace function small_step() returns interval
 language sql immutable parallel safe
 return interval '1 minute';
-comment on function small_step is 'If the clock was ahead by less than this, no repair is needed.';
 
+-- Whether the latest tick lies in the future. Also remembers the latest tick. After a crash or a failover it skips ids,
+-- so that none is given twice (skip_lost_ids).
 create or replace function clock_was_ahead(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: inherited
@@ -46,11 +48,9 @@ begin
     end if;
     return latest > t + small_step();
 end $$;
-comment on function clock_was_ahead is
-    'Whether the latest tick lies in the future. Also remembers the latest tick. After a crash or a failover it skips '
-    'ids, so that none is given twice (skip_lost_ids).';
 
--- Entries of the inbox keep their order. They stay before the entries that are written from now on.
+-- The part of the repair that is done at once: the inbox, the logs, and the counts of the budget. Entries of the inbox
+-- keep their order. They stay before the entries that are written from now on.
 create or replace function begin_pulling_in(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds or waits for
@@ -63,9 +63,9 @@ begin
     -- near_budget() moves both counts near the budget at the next call of next_pages.
     perform setval('fetch_count', 0), setval('new_count', 0), setval('horizon_recheck', 1);
 end $$;
-comment on function begin_pulling_in is
-    'The part of the repair that is done at once: the inbox, the logs, and the counts of the budget.';
 
+-- Ends leases whose pages were handed out in the future. Returns their number, and how many were passed over because
+-- they are locked.
 create or replace function pull_in_leases(t timestamptz, out pulled_in int, out passed_over int)
 language plpgsql volatile as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
@@ -80,10 +80,8 @@ begin
     get diagnostics pulled_in = row_count;
     passed_over := (select count(*) from lease where handed_out_at > t + small_step());
 end $$;
-comment on function pull_in_leases is
-    'Ends leases whose pages were handed out in the future. Returns their number, and how many were passed over '
-    'because they are locked.';
 
+-- Whether a page has a time that a correct clock cannot have written.
 create or replace function is_of_wrong_clock(p page, s setting, t timestamptz) returns boolean
 language sql stable
 return greatest(p.reported_at, p.fetched_at) > t + small_step()
@@ -92,8 +90,8 @@ return greatest(p.reported_at, p.fetched_at) > t + small_step()
               case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
               s.shortest_interval + interval '1 day',
               1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day');
-comment on function is_of_wrong_clock is 'Whether a page has a time that a correct clock cannot have written.';
 
+-- Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are locked.
 create or replace function pull_in_pages(
     t timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
 )
@@ -129,10 +127,8 @@ begin
     pulled_in := coalesce(cardinality(locked), 0);
     passed_over := cardinality(suspects) - pulled_in;
 end $$;
-comment on function pull_in_pages is
-    'Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are '
-    'locked.';
 
+-- A host with its times pulled in, and its places in both queues of hosts that follow from them.
 create or replace function corrected_host(h host, s setting, t timestamptz, wrong_until timestamptz) returns host
 language plpgsql stable as $$
 -- plans: lookups
@@ -160,9 +156,8 @@ begin
     h.new_class := new_class;
     return h;
 end $$;
-comment on function corrected_host is
-    'A host with its times pulled in, and its places in both queues of hosts that follow from them.';
 
+-- Pulls in the times of some hosts. Returns the number of hosts, and how many were passed over because they are locked.
 create or replace function pull_in_hosts(
     t timestamptz, wrong_until timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
 )
@@ -198,13 +193,11 @@ begin
     select count(*), bit_or(1::bigint << new_class) into pulled_in, classes from written;
     perform note_classes(classes);
 end $$;
-comment on function pull_in_hosts is
-    'Pulls in the times of some hosts. Returns the number of hosts, and how many were passed over because they are '
-    'locked.';
 
--- One caller at a time does this. The row of pulling_in says how far the repair is. It is written in the transaction of
--- the step, so a step that is rolled back is done again. The repair ends with the first round that passed over no
--- locked row.
+-- One step of the repair after the clock was ahead. Returns the number of rows it changed, plus 1 if the round is not
+-- complete. One caller at a time does this. The row of pulling_in says how far the repair is. It is written in the
+-- transaction of the step, so a step that is rolled back is done again. The repair ends with the first round that
+-- passed over no locked row.
 create or replace function pull_in(t timestamptz, at_once int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes pulling_in; locks pulling_in, lease, page by id, host by id (passing over locked ones)
@@ -250,6 +243,3 @@ begin
     end if;
     return leases.pulled_in + pages.pulled_in + hosts.pulled_in + goes_on::int;
 end $$;
-comment on function pull_in is
-    'One step of the repair after the clock was ahead. Returns the number of rows it changed, plus 1 if the round is '
-    'not complete.';

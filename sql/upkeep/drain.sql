@@ -34,8 +34,9 @@ comment on type placed_entry is
 comment on type queue_changes is
     'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.';
 
--- The old places are found with one index look-up for each entry. A plain join would be planned in the other direction
--- if the table was once empty, and would read all of it when it has grown.
+-- The place where the page of each entry belongs, and the row at its old place. The old places are found with one index
+-- look-up for each entry. A plain join would be planned in the other direction if the table was once empty, and would
+-- read all of it when it has grown.
 create or replace function placed(entries inbox[]) returns placed_entry[]
 language plpgsql stable as $$
 -- plans: inherited
@@ -64,8 +65,8 @@ begin
             offset 0
         ) q on true);
 end $$;
-comment on function placed is 'The place where the page of each entry belongs, and the row at its old place.';
 
+-- Moves pages to their new places, and takes dead pages out. Returns the changes for each host.
 create or replace function move_in_queues(entries placed_entry[]) returns queue_changes[]
 language plpgsql volatile as $$
 -- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
@@ -132,11 +133,10 @@ begin
     select array_agg(h::queue_changes order by h.host_id) into changes from of_host h;
     return changes;
 end $$;
-comment on function move_in_queues is
-    'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
 
--- Each host gets its new place in both queues of hosts. A ready host keeps its place among revisits. A host keeps its
--- place among new pages if its class stays the same, except in the last class. Then the update is cheap (HOT).
+-- Gives hosts the places in both queues of hosts that follow from changes in their queues of pages. A ready host keeps
+-- its place among revisits. A host keeps its place among new pages if its class stays the same, except in the last
+-- class. Then the update is cheap (HOT).
 create or replace function place_hosts(t timestamptz, changes queue_changes[], s setting) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts
@@ -163,9 +163,8 @@ begin
     select bit_or(1::bigint << new_class) into classes from woken;
     perform note_classes(classes);
 end $$;
-comment on function place_hosts is
-    'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
 
+-- Applies at most max_entries entries of the inbox to the queues. Returns their number.
 create or replace function drain_at(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox
@@ -233,8 +232,8 @@ begin
     end if;
     return coalesce(cardinality(entries), 0);
 end $$;
-comment on function drain_at is 'Applies at most max_entries entries of the inbox to the queues. Returns their number.';
 
+-- Applies entries of the inbox until none is left that can be applied now, at most max_entries. Returns their number.
 -- In small steps, because drain_at() reads many more entries than it applies if there are many.
 create or replace function drain_up_to(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
@@ -250,6 +249,3 @@ begin
     end loop;
     return drained;
 end $$;
-comment on function drain_up_to is
-    'Applies entries of the inbox until none is left that can be applied now, at most max_entries. Returns their '
-    'number.';

@@ -11,35 +11,34 @@
 --
 -- The values are stored in sequences (see migrations/versions/0001_first/cells.sql).
 
+-- A row is not below a horizon if its transaction commits at most this long after the time that it wrote into the row.
 create or replace function slack() returns interval
 language sql immutable parallel safe
 return interval '500 milliseconds';
-comment on function slack is
-    'A row is not below a horizon if its transaction commits at most this long after the time that it wrote into '
-    'the row.';
 
+-- A time as a number that a sequence can store: microseconds since 1970.
 create or replace function micros(t timestamptz) returns bigint
 language sql stable parallel safe      -- like extract()
 return greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
-comment on function micros is 'A time as a number that a sequence can store: microseconds since 1970.';
 
+-- The time that a sequence stores.
 create or replace function from_micros(micros bigint) returns timestamptz
 language sql stable parallel safe
 return timestamptz 'epoch' + micros * interval '1 microsecond';
-comment on function from_micros is 'The time that a sequence stores.';
 
+-- The sequence with the horizon of a class of new pages.
 create or replace function new_horizon(class int) returns regclass
 language sql stable parallel safe
 return ('recrawl_internal.new_horizon_' || class)::regclass;
-comment on function new_horizon is 'The sequence with the horizon of a class of new pages.';
 
+-- The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it
+-- would be a filter there and not a bound.
 create or replace function new_since(class int) returns timestamptz
 language sql volatile parallel safe
 return from_micros(coalesce(pg_sequence_last_value(new_horizon(class)), 1));
-comment on function new_since is
-    'The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it '
-    'would be a filter there and not a bound.';
 
+-- The classes of new pages that hosts are in, and their horizons. They begin at the given class, go to the last class,
+-- and continue from class 0.
 create or replace function occupied_classes(best_first_from int) returns table (class int, since timestamptz)
 language sql stable
 begin atomic
@@ -50,11 +49,9 @@ begin atomic
     cross join lateral (select new_since(c.class) as since offset 0) z
     where b.last_value >> c.class & 1 = 1;
 end;
-comment on function occupied_classes is
-    'The classes of new pages that hosts are in, and their horizons. They begin at the given class, go to the last '
-    'class, and continue from class 0.';
 
--- If two sessions write at the same time, one change may be lost. The next tick finds the class again.
+-- Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. Always returns
+-- true. If two sessions write at the same time, one change may be lost. The next tick finds the class again.
 create or replace function note_classes(classes bigint) returns boolean
 language plpgsql volatile as $$
 -- plans: inherited
@@ -66,10 +63,8 @@ begin
     end if;
     return true;
 end $$;
-comment on function note_classes is
-    'Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. Always '
-    'returns true.';
 
+-- Moves the horizon of each class of new pages, and finds the classes that hosts are in.
 create or replace function advance_new_horizons(t timestamptz, recheck boolean) returns void
 language plpgsql volatile as $$
 -- plans: lookups
@@ -91,9 +86,8 @@ begin
         offset 0
     ) f;
 end $$;
-comment on function advance_new_horizons is
-    'Moves the horizon of each class of new pages, and finds the classes that hosts are in.';
 
+-- Moves each horizon up to the first live entry. Sometimes rechecks from the beginning of the indexes.
 create or replace function advance_horizons(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups
@@ -129,5 +123,3 @@ begin
                                         interval '4 minutes')));
     end if;
 end $$;
-comment on function advance_horizons is
-    'Moves each horizon up to the first live entry. Sometimes rechecks from the beginning of the indexes.';

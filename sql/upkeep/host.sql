@@ -1,8 +1,9 @@
 -- Blocks, strikes and slots of a host: the functions block a host, forgive a strike, move its next slot, and end its
 -- wait for a leased page. They lock the rows of the hosts that they change, and several hosts in order of id.
 
--- Crawlers that hold pages of the host learn of the block by the answer of report() and by blocked_pages(). There is no
--- NOTIFY, because its queue belongs to the whole server: any login can fill the queue, and then every NOTIFY raises.
+-- Blocks a host until a time; null ends the block. Crawlers that hold pages of the host learn of the block by the
+-- answer of report() and by blocked_pages(). There is no NOTIFY, because its queue belongs to the whole server: any
+-- login can fill the queue, and then every NOTIFY raises.
 create or replace function block_until(host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz)
 returns void
 language sql volatile as $$
@@ -16,8 +17,8 @@ language sql volatile as $$
     from setting s
     where h.host_id = block_until.host_id
 $$;
-comment on function block_until is 'Blocks a host until a time; null ends the block.';
 
+-- Computes again when a host is ready, after one of its columns changed.
 create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -27,8 +28,8 @@ language sql volatile as $$
     from setting s
     where h.host_id = renew_ready_at.host_id
 $$;
-comment on function renew_ready_at is 'Computes again when a host is ready, after one of its columns changed.';
 
+-- Blocks a host that answered 429 or 503, or that keeps failing. Each further block is longer.
 -- How long the block lasts: 60 seconds, doubled by each further strike, at most a day. For the first strike the time of
 -- Retry-After is used instead. Later strikes use it only if it is longer: otherwise a host that always refuses and says
 -- "1 second" would get a request every second.
@@ -57,11 +58,10 @@ begin
         perform block_until(host_id, until, reason, earlier, t), note_strike(t, h.name, until, reason, earlier);
     end if;
 end $$;
-comment on function strike_host is
-    'Blocks a host that answered 429 or 503, or that keeps failing. Each further block is longer.';
 
--- Hosts that another transaction has locked are passed over: a later report can forgive them. This function updates
--- several hosts, so it must not wait for one.
+-- Takes one strike from hosts that answered with a page after their block ended. Their next block is shorter. Hosts
+-- that another transaction has locked are passed over: a later report can forgive them. This function updates several
+-- hosts, so it must not wait for one.
 create or replace function forgive_strike(t timestamptz, hosts bigint[]) returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host (passing over locked ones)
@@ -71,10 +71,9 @@ language sql volatile as $$
           for no key update skip locked) w
     where h.host_id = w.host_id
 $$;
-comment on function forgive_strike is
-    'Takes one strike from hosts that answered with a page after their block ended. Their next block is shorter.';
 
--- A host is down if ten fetches failed, and they are at least half of its fetches since the first of them.
+-- Counts failed fetches of a host, and blocks the host if most of its fetches fail. A host is down if ten fetches
+-- failed, and they are at least half of its fetches since the first of them.
 create or replace function count_failures(host_id bigint, more int, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -95,10 +94,9 @@ begin
     update host set failures = h.failures, failures_since = h.failures_since
     where host.host_id = count_failures.host_id;
 end $$;
-comment on function count_failures is
-    'Counts failed fetches of a host, and blocks the host if most of its fetches fail.';
 
--- Only the current lease of the page ends the wait. A report or a release with an older lease changes nothing here.
+-- The leased page of a host with one_at_a_time is back, so the host may give its next page. Only the current lease of
+-- the page ends the wait. A report or a release with an older lease changes nothing here.
 create or replace function end_wait(host_id bigint, lease_id bigint, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -109,10 +107,9 @@ begin
         perform renew_ready_at(host_id, t);
     end if;
 end $$;
-comment on function end_wait is
-    'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
--- If a request began after its start_by, or without a slot, the gap is measured from its start.
+-- Moves the next slot of a host after a request that began too late. If a request began after its start_by, or without
+-- a slot, the gap is measured from its start.
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -122,10 +119,9 @@ begin
         perform renew_ready_at(host_id, t);
     end if;
 end $$;
-comment on function push_slot is 'Moves the next slot of a host after a request that began too late.';
 
--- The delay is limited to a minute, so that no robots.txt can stop the crawl of a host. A host that already has this
--- delay is not changed.
+-- Stores the crawl delay of a host: the longest of the delays in the robots.txt of its sites and of the reported one,
+-- at most a minute. So no robots.txt can stop the crawl of a host. A host that already has this delay is not changed.
 create or replace function set_crawl_delay(host_id bigint, reported interval, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -147,6 +143,3 @@ begin
         perform renew_ready_at(host_id, t);
     end if;
 end $$;
-comment on function set_crawl_delay is
-    'Stores the crawl delay of a host: the longest of the delays in the robots.txt of its sites and of the reported '
-    'one, at most a minute.';

@@ -6,6 +6,7 @@
 -- the limit is 1,000, and at the last count the login with the most pages had 700. No login can have 900 before 200
 -- more pages were handed out, to all logins together.
 
+-- The number of pages that a login has leased at a time.
 create or replace function leased_by(login text, t timestamptz) returns bigint
 language plpgsql stable as $$
 -- plans: whole
@@ -14,8 +15,9 @@ begin
         select coalesce(sum(l.unreported), 0)
         from lease l where l.login = leased_by.login and l.lease_until > t);
 end $$;
-comment on function leased_by is 'The number of pages that a login has leased at a time.';
 
+-- Notes the logins that have nine tenths of max_leased_per_login, if a login can have reached that since the last
+-- count.
 create or replace function watch_logins(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes setting; locks setting (passing over a locked one)
@@ -44,6 +46,3 @@ begin
         perform setval('leased_recount', handed_out + greatest(coalesce(lacking, nearly), most / 100, 1));
     end if;
 end $$;
-comment on function watch_logins is
-    'Notes the logins that have nine tenths of max_leased_per_login, if a login can have reached that since the last '
-    'count.';

@@ -4,16 +4,17 @@
 --    fetch_log   each observation that changed the evidence of a page, if the setting keep_log is set
 --    pulse       for each report its outcomes; also ended leases and missed slots. The job vitals adds them up
 
+-- The part of a log (0 to 3) for rows of a time.
 create or replace function log_part(t timestamptz, keep interval) returns int
 language sql stable parallel safe      -- like extract(); an immutable function would not be inlined
 return mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
-comment on function log_part is 'The part of a log (0 to 3) for rows of a time.';
 
+-- How long rows of pulse are kept, at least.
 create or replace function pulse_kept() returns interval
 language sql immutable parallel safe
 return interval '30 minutes';
-comment on function pulse_kept is 'How long rows of pulse are kept, at least.';
 
+-- Counts leased pages that come back without a request, because their lease ended or because their slot had passed.
 -- Nothing is written if no worker ran for a day, because then no job adds up the rows.
 create or replace function note_no_request(t timestamptz, expired int, missed int) returns void
 language plpgsql volatile as $$
@@ -24,10 +25,9 @@ begin
     from worker_ticked w
     where from_micros(w.last_value) > clock_timestamp() - interval '1 day';
 end $$;
-comment on function note_no_request is
-    'Counts leased pages that come back without a request, because their lease ended or because their slot had passed.';
 
--- If another session reads a part (pg_dump, for example) or empties it, the part is emptied at a later tick.
+-- Empties the next part of each log. Empties the whole fetch log if keep_log is not set. If another session reads a
+-- part (pg_dump, for example) or empties it, the part is emptied at a later tick.
 create or replace function rotate_log_at(t timestamptz) returns void
 language plpgsql volatile set lock_timeout = '10ms' as $$
 declare
@@ -50,8 +50,6 @@ begin
         end;
     end loop;
 end $$;
-comment on function rotate_log_at is
-    'Empties the next part of each log. Empties the whole fetch log if keep_log is not set.';
 
 -- The belief about a page comes from all of its fetches. So only pages are shown whose fetches are all in the log. The
 -- first fetch of a page shows no change and is never logged.

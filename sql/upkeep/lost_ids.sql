@@ -19,13 +19,14 @@
 -- skips the ids. add_pages, a report with unknown links and the start of a job read next_tick for the check: a row in
 -- memory.
 
+-- More page ids than a failover can lose.
 create or replace function ids_skipped() returns bigint
 language sql immutable parallel safe
 return 10000000::bigint;
-comment on function ids_skipped is 'More page ids than a failover can lose.';
 
--- Of several callers one skips. The others wait until it has done so, not until its transaction ends. The lock is one
--- that only the owner of the tables can take. Any login can hold an advisory lock, and would stop the crawl with it.
+-- After a failover or a crash: moves the sequences of ids beyond all ids that may have been given. Of several callers
+-- one skips. The others wait until it has done so, not until its transaction ends. The lock is one that only the owner
+-- of the tables can take. Any login can hold an advisory lock, and would stop the crawl with it.
 create or replace function skip_lost_ids() returns void
 language plpgsql volatile as $$
 -- plans: lookups; locks setting (without waiting)
@@ -48,5 +49,3 @@ begin
         end if;
     end loop;
 end $$;
-comment on function skip_lost_ids is
-    'After a failover or a crash: moves the sequences of ids beyond all ids that may have been given.';

@@ -21,11 +21,12 @@ comment on type measured is
     'which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits wait while '
     'crawlers pause. short_share: the share of short calls in the last 3 steps.';
 
+-- The time between two measurements of the budget.
 create or replace function measuring_step() returns interval
 language sql immutable parallel safe
 return interval '5 minutes';
-comment on function measuring_step is 'The time between two measurements of the budget.';
 
+-- Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as before.
 -- The pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives since
 -- 1970, so they move by the difference between the two budgets.
 create or replace function follow_budget(t timestamptz, before float8, after float8, discovery float8) returns void
@@ -36,12 +37,9 @@ begin
                                             - fetches_by(t, before * discovery)))
     from fetch_count f, new_count n;
 end $$;
-comment on function follow_budget is
-    'Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as '
-    'before.';
 
--- Null in `most` means: in every step of the last day more than a tenth of the calls was short. Then the budget may be
--- far too low, and it rises faster.
+-- The budget that follows from the last budget and the measurements. Null in `most` means: in every step of the last
+-- day more than a tenth of the calls was short. Then the budget may be far too low, and it rises faster.
 create or replace function budget_after(budget float8, m measured) returns float8
 language sql immutable parallel safe
 return least(1e12, greatest(1, case
@@ -53,8 +51,8 @@ return least(1e12, greatest(1, case
                                1.05 * greatest(m.most, m.hour)))
     when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
     else budget end));
-comment on function budget_after is 'The budget that follows from the last budget and the measurements.';
 
+-- The last measurements of the crawlers. A value that is not known is null.
 create or replace function recent_measurements(t timestamptz) returns measured
 language plpgsql volatile as $$
 -- plans: lookups
@@ -90,9 +88,8 @@ begin
     m.in_a_day := m.most * case when is_late then at_work else 1 end;
     return m;
 end $$;
-comment on function recent_measurements is
-    'The last measurements of the crawlers. A value that is not known is null.';
 
+-- Moves a measured budget towards the number of pages that crawlers can fetch. Does so every five minutes.
 create or replace function measure_budget(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one), budget_step
@@ -124,5 +121,3 @@ begin
         perform follow_budget(t, before.budget, new_budget, before.discovery);
     end if;
 end $$;
-comment on function measure_budget is
-    'Moves a measured budget towards the number of pages that crawlers can fetch. Does so every five minutes.';

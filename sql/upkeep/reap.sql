@@ -11,6 +11,8 @@
 -- locked a page of a lease (for example, a report without a lease in a transaction that hangs), the lease stays until
 -- its pages are free.
 
+-- Takes back the unreported pages of at most max_leases ended leases, if no other transaction has locked them. Returns
+-- the number of pages that move in the queue.
 create or replace function reap_at(t timestamptz, max_leases int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes lease, page, inbox; locks lease, page by id (passing over locked ones)
@@ -92,6 +94,3 @@ begin
     perform note_no_request(t, expired, 0) where expired > 0;
     return given_back;
 end $$;
-comment on function reap_at is
-    'Takes back the unreported pages of at most max_leases ended leases, if no other transaction has locked them. '
-    'Returns the number of pages that move in the queue.';

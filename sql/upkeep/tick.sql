@@ -3,6 +3,7 @@
 -- that were set aside. The worker calls tick() all the time. Without a worker, next_pages does a tick every half second
 -- (all crawlers together). It also does parts of it if it would return too few pages.
 
+-- One small step of upkeep. Returns 0 if nothing is left to do now.
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile as $$
 declare
@@ -18,12 +19,11 @@ begin
     perform measure_budget(t), watch_logins(t);
     return pulled_in + reap_at(t, max_leases) + drain_at(t, max_entries) + take_links_in(t, max_entries);
 end $$;
-comment on function tick_at is 'One small step of upkeep. Returns 0 if nothing is left to do now.';
 
+-- One step of upkeep; the worker calls it.
 create or replace function tick(max_leases int, max_entries int) returns int
 language sql volatile security definer as $$
     select setval('worker_ticked', micros(clock_timestamp())), rotate_log_at(clock_timestamp());
     select tick_at(clock_timestamp(), max_leases, max_entries)
 $$;
-comment on function tick is 'One step of upkeep; the worker calls it.';
 grant execute on function tick to recrawl_worker;

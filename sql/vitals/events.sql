@@ -1,5 +1,6 @@
 -- Events for the view events: decisions of people, blocks of hosts, runs of jobs, and standstills.
 
+-- Writes an event. by: the login that caused it; null if the crawl itself did.
 create or replace function note_event(t timestamptz, kind text, subject text, says text, by text) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes event
@@ -7,18 +8,17 @@ begin
     insert into event (at, kind, subject, says, by)
     values (t, note_event.kind, left(note_event.subject, 1000), left(note_event.says, 2000), note_event.by);
 end $$;
-comment on function note_event is 'Writes an event. by: the login that caused it; null if the crawl itself did.';
 
+-- Writes an event of this login, now.
 create or replace function note_now(kind text, subject text, says text) returns void
 language plpgsql volatile as $$
 begin
     perform note_event(clock_timestamp(), kind, subject, says, session_user);
 end $$;
-comment on function note_now is 'Writes an event of this login, now.';
 
--- Only the 1st, 4th and 16th block in a row are written, and at most 100 events an hour for all hosts: if all hosts
--- fail for a night, that must not write millions of events. Transactions that run at the same time do not see each
--- other's events, so there may be a few more.
+-- Writes the event that a host was blocked by the crawl. Only the 1st, 4th and 16th block in a row are written, and at
+-- most 100 events an hour for all hosts: if all hosts fail for a night, that must not write millions of events.
+-- Transactions that run at the same time do not see each other's events, so there may be a few more.
 create or replace function note_strike(t timestamptz, host text, until timestamptz, reason text, strikes int)
 returns void
 language plpgsql volatile as $$
@@ -35,10 +35,9 @@ begin
             case when strikes > 1 then format(', the %sth time in a row', strikes) end), null);
     end if;
 end $$;
-comment on function note_strike is 'Writes the event that a host was blocked by the crawl.';
 
+-- A time as text in UTC, the same for every session.
 create or replace function time_in_text(t timestamptz) returns text
 language sql stable
 return case when t = 'infinity' then 'further notice'
             else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
-comment on function time_in_text is 'A time as text in UTC, the same for every session.';

@@ -1,21 +1,22 @@
 -- Sums up reports to minutes, and minutes to hours. The last five minutes are summed up again each time, because the
 -- reports of a transaction become visible only when it ends.
 
+-- The beginning of the minute of a time.
 create or replace function minute_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00');
-comment on function minute_of is 'The beginning of the minute of a time.';
 
+-- The beginning of the hour of a time, the same in every time zone.
 create or replace function hour_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00');
-comment on function hour_of is 'The beginning of the hour of a time, the same in every time zone.';
 
+-- How often a letter occurs in a text.
 create or replace function times(letter text, letters text) returns int
 language sql immutable parallel safe
 return length(letters) - length(replace(letters, letter, ''));
-comment on function times is 'How often a letter occurs in a text.';
 
+-- Sums up the reports of a range of minutes again.
 create or replace function fold_pulses(since timestamptz, until timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
@@ -64,8 +65,8 @@ begin
             excluded.late_more, excluded.late_seconds, excluded.skipped, excluded.expired,
             excluded.missed);
 end $$;
-comment on function fold_pulses is 'Sums up the reports of a range of minutes again.';
 
+-- Sums up the minutes of the hour of a time, and of all later hours, again.
 create or replace function fold_minutes(since timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state
@@ -93,4 +94,3 @@ begin
     where at >= hour_of(since)
     group by hour_of(at);
 end $$;
-comment on function fold_minutes is 'Sums up the minutes of the hour of a time, and of all later hours, again.';

@@ -1,6 +1,7 @@
 -- Reads all hosts, also of a large crawl. The worker does it every five minutes. A million hosts take a second. (The
 -- job allocate reads all hosts too.)
 
+-- Counts hosts and their pages, and finds the hosts whose revisits have waited longest.
 create or replace function look_at_hosts(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes late_host, vitals_state; locks nothing: the caller holds vitals_state
@@ -22,9 +23,8 @@ begin
     order by d.oldest_due
     limit most;
 end $$;
-comment on function look_at_hosts is
-    'Counts hosts and their pages, and finds the hosts whose revisits have waited longest.';
 
+-- The number of due revisits of a host, at most 10,000. head_due: where the scan of its queue starts.
 create or replace function due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups
@@ -35,5 +35,3 @@ begin
         limit 10000
     ) d);
 end $$;
-comment on function due_of is
-    'The number of due revisits of a host, at most 10,000. head_due: where the scan of its queue starts.';

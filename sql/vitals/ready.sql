@@ -2,6 +2,7 @@
 -- waited for a crawler. A host can have a due place in a queue of hosts while it is in its gap. It counts only after
 -- the gap. New pages that the budget has no room for do not count.
 
+-- The number of ready hosts, at most 1,000, and how long the first of them has waited for a crawler.
 create or replace function hosts_waiting(t timestamptz, out hosts_ready bigint, out ready_wait interval)
 language plpgsql volatile as $$
 -- plans: lookups
@@ -37,5 +38,3 @@ begin
     ) w;
     hosts_ready := least(hosts_ready, most);
 end $$;
-comment on function hosts_waiting is
-    'The number of ready hosts, at most 1,000, and how long the first of them has waited for a crawler.';

@@ -1,6 +1,7 @@
 -- Deletes history that is too old. Three runs of each job stay. The last run that succeeded says what is in force. The
 -- last run that failed says what went wrong. The first run shows how old the crawl is.
 
+-- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.
 create or replace function forget_history_at(t timestamptz) returns int
 language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for
@@ -55,12 +56,10 @@ begin
           union all select from allocations union all select from opics union all select from sites) all_of_them;
     return gone;
 end $$;
-comment on function forget_history_at is
-    'Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.';
 
+-- forget_history_at now, for the job retention.
 create or replace function forget_history() returns int
 language sql volatile security definer as $$
     select forget_history_at(clock_timestamp())
 $$;
-comment on function forget_history is 'forget_history_at now, for the job retention.';
 grant execute on function forget_history to recrawl_worker;

@@ -1,8 +1,9 @@
 -- Estimates of due revisits and of freshness from a few hundred blocks of the large tables, so that the cost does not
 -- grow with the tables.
 
--- If a host has been ready for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for
--- the gap. If a host has been ready for longer, all its pages wait for crawlers.
+-- Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block. If a host has been
+-- ready for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for the gap. If a host
+-- has been ready for longer, all its pages wait for crawlers.
 create or replace function sample_due(
     t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
 )
@@ -41,9 +42,8 @@ begin
     end loop;
     due := due_blocked + due_crawler + due_gap;
 end $$;
-comment on function sample_due is
-    'Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block.';
 
+-- The estimated share of the value that is fresh, its standard error, and the share that was fetched at least once.
 -- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). For `fresh` only pages that take
 -- part in the allocation count, and no page of a host that is blocked for more than a day. For `covered` all live pages
 -- count. The differences between the blocks give the standard error of the sample. The results are rounded, because a
@@ -98,5 +98,3 @@ begin
     into fresh, fresh_error, covered
     from ratio r;
 end $$;
-comment on function sample_pages is
-    'The estimated share of the value that is fresh, its standard error, and the share that was fetched at least once.';

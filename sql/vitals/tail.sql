@@ -1,6 +1,8 @@
 -- The most recent reports, from the last blocks of pulse. This works without a running worker too, until the last
 -- worker has been gone for a day.
 
+-- The time of the last report, and the fetches per second over the last five minutes, or since the first report. If
+-- there are many reports, only the last few thousand count.
 create or replace function last_pulses(t timestamptz, out last_report_at timestamptz, out fetches_per_second float8)
 language plpgsql volatile as $$
 -- plans: lookups
@@ -29,6 +31,3 @@ begin
     since := greatest(since, oldest);  -- for a crawl that has just begun: less than five minutes
     fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;
-comment on function last_pulses is
-    'The time of the last report, and the fetches per second over the last five minutes, or since the first report. '
-    'If there are many reports, only the last few thousand count.';

@@ -1,5 +1,7 @@
 -- The job vitals. Once a minute it sums up the reports, and writes counts and samples of the queue and the pages.
 
+-- Writes the minute that ended last into vitals, and sums up the minutes before it again. false: the minute was written
+-- before, or another session is writing it.
 create or replace function take_vitals_at(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
@@ -33,19 +35,17 @@ begin
     perform fold_minutes(since);
     return is_new;
 end $$;
-comment on function take_vitals_at is
-    'Writes the minute that ended last into vitals, and sums up the minutes before it again. false: the minute was '
-    'written before, or another session is writing it.';
 
+-- take_vitals_at now, for the job vitals.
 create or replace function take_vitals() returns boolean
 language sql volatile security definer as $$
     select take_vitals_at(clock_timestamp())
 $$;
-comment on function take_vitals is 'take_vitals_at now, for the job vitals.';
 grant execute on function take_vitals to recrawl_worker;
 
--- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers. Page ids may
--- also have skipped ids_skipped() numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
+-- Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages. They come from
+-- sequences. After a crash a sequence may have skipped a few numbers. Page ids may also have skipped ids_skipped()
+-- numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
 create or replace function take_counts(minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes vital, vitals_state; locks nothing: the caller holds vitals_state
@@ -70,9 +70,8 @@ begin
         (handed_out, calls, empty_calls, pages_added) = (
             excluded.handed_out, excluded.calls, excluded.empty_calls, excluded.pages_added);
 end $$;
-comment on function take_counts is
-    'Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages.';
 
+-- Writes the state of the queue, the hosts and the pages into a minute.
 create or replace function take_samples(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
@@ -95,9 +94,9 @@ begin
         budget = (select s.budget from setting s)
     where v.at = minute;
 end $$;
-comment on function take_samples is 'Writes the state of the queue, the hosts and the pages into a minute.';
 
--- The crawl stands still if there was no report for five minutes although a host was ready for all that time.
+-- Writes an event when the crawl stands still, and another event when it goes on. The crawl stands still if there was
+-- no report for five minutes although a host was ready for all that time.
 create or replace function note_standstill(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vitals_state; locks nothing: the caller holds it
@@ -130,5 +129,3 @@ begin
         update vitals_state s set still_since = t;
     end if;
 end $$;
-comment on function note_standstill is
-    'Writes an event when the crawl stands still, and another event when it goes on.';

@@ -2,6 +2,7 @@
 -- copy the comments of the tables with one call of copy_comments(), and then write comments only for the columns that
 -- differ.
 
+-- Gives the columns of a view the comments of the columns that they come from, if the names are the same.
 create or replace function copy_comments(of_view regclass) returns void
 language plpgsql volatile as $$
 declare
@@ -20,5 +21,3 @@ begin
         execute format('comment on column %s.%I is %L', of_view, c.name, c.meaning);
     end loop;
 end $$;
-comment on function copy_comments is
-    'Gives the columns of a view the comments of the columns that they come from, if the names are the same.';

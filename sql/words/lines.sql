@@ -2,13 +2,14 @@
 -- been ready longest is first. Among new pages the best class of value is first, then the host that has been ready
 -- longest.
 
+-- The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values are
+-- high.
 create or replace function last_class() returns int
 language sql immutable parallel safe
 return 32;
-comment on function last_class is
-    'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
-    'are high.';
 
+-- The class of a new page, from its rank (minus its value). Class 0: values from 2^19 up. Each next class: half the
+-- value. Class 31: values below 2^-11.
 -- Two values of a class differ by less than a factor of two, except in the classes 0 and 31. Values that the job opic
 -- computes are 1 on average. The classes span nine orders of magnitude, from 2^19 (class 0) down to 2^-11 (class 31): a
 -- factor of 2^30.
@@ -23,26 +24,23 @@ return case when rank is not null then
            greatest(0, least(last_class() - 1, 19 - floor(
                ln(greatest(-rank::float8, least_amount())) / ln(2::float8))))::smallint
        end;
-comment on function value_class is
-    'The class of a new page, from its rank (minus its value). Class 0: values from 2^19 up. Each next class: half the '
-    'value. Class 31: values below 2^-11.';
 
+-- The rank of the least valuable page in a class of new pages.
 create or replace function last_rank_of(class int) returns real
 language sql immutable parallel safe
 return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
-comment on function last_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
--- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts and
--- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host
--- earns it a credit. While revisits of the host wait, each new page spends 1 of it. When less than 1 is left, the new
--- pages of the host come last: last_class(). With discovery = 0.5 a revisit earns 1.25. If it earned 1, new pages would
--- get 0.46 of the slots, because pages are taken in bursts.
+-- How many new pages a host with due revisits may give for each of them: 1.25 * discovery / (1 - discovery). A host
+-- whose new pages are better than all others would give almost no revisits. Measured with 30 hosts and discovery = 0.5:
+-- the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host earns it a credit.
+-- While revisits of the host wait, each new page spends 1 of it. When less than 1 is left, the new pages of the host
+-- come last: last_class(). With discovery = 0.5 a revisit earns 1.25. If it earned 1, new pages would get 0.46 of the
+-- slots, because pages are taken in bursts.
 create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
-comment on function new_pages_a_revisit is
-    'How many new pages a host with due revisits may give for each of them: 1.25 * discovery / (1 - discovery).';
 
+-- The number of new pages that a host may give before its next revisit, after it gave pages of either kind.
 create or replace function credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real
@@ -51,26 +49,22 @@ return case when of_new and revisits_wait and discovery < 1 then greatest(credit
             when of_new then 1 + new_pages_a_revisit(discovery)
             else least(credit + given * new_pages_a_revisit(discovery),
                        greatest(given, 1) * (1 + new_pages_a_revisit(discovery))) end::real;
-comment on function credit_after is
-    'The number of new pages that a host may give before its next revisit, after it gave pages of either kind.';
 
+-- The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits come
+-- first now. Null = the host has no new page.
 create or replace function class_in_line(head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz)
 returns smallint
 language sql immutable parallel safe
 return case when head_due > t or new_credit >= 1 then value_class(head_new_rank)
             when head_new_rank is not null then last_class()::smallint end;
-comment on function class_in_line is
-    'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
-    'come first now. Null = the host has no new page.';
 
--- A host is in both queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if it
--- is already due: otherwise each new page would put the host behind all others in the queue of revisits, and each
--- revisit would put it behind all others in the queue of new pages. If the next slot of the host is far away, the place
--- moves anyway, because each scan would have to pass over it.
+-- The place of a host in a queue of hosts after it gave pages: its place before, or the next place. A host is in both
+-- queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if it is already due:
+-- otherwise each new page would put the host behind all others in the queue of revisits, and each revisit would put it
+-- behind all others in the queue of new pages. If the next slot of the host is far away, the place moves anyway,
+-- because each scan would have to pass over it.
 create or replace function place_after_visit(
     place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
 return case when place <= t and is_back_soon and not was_chosen then place else next_place end;
-comment on function place_after_visit is
-    'The place of a host in a queue of hosts after it gave pages: its place before, or the next place.';

@@ -21,13 +21,14 @@ end $$;
 comment on type due_move is
     'A page that gets another due time: its old place, as in inbox, and the columns of page after the move.';
 
+-- The move of a page from its place in the queue, or among the new pages, to a due time.
 create or replace function move_of(p page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real)
 returns due_move
 language sql immutable parallel safe
 return (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
         frequency)::due_move;
-comment on function move_of is 'The move of a page from its place in the queue, or among the new pages, to a due time.';
 
+-- Gives pages new due times. The caller has locked the pages, in order of id. Returns their number.
 create or replace function move_pages(moves due_move[]) returns int
 language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id
@@ -47,19 +48,17 @@ language sql volatile as $$
     )
     select count(*)::int from moved
 $$;
-comment on function move_pages is
-    'Gives pages new due times. The caller has locked the pages, in order of id. Returns their number.';
 
--- A new frequency may make a page due earlier if the due time follows from the frequency, or from a hint. It may make a
--- page due later only if no hint brought it forward. Other due times have another reason: a caller set them, attempts
--- failed, or robots.txt denies the page.
+-- Whether the due time of a page follows from its frequency, or from a hint. A new frequency may make a page due
+-- earlier if the due time follows from the frequency, or from a hint. It may make a page due later only if no hint
+-- brought it forward. Other due times have another reason: a caller set them, attempts failed, or robots.txt denies the
+-- page.
 create or replace function may_come_forward(p page) returns boolean
 language sql immutable parallel safe
 return p.state = 'live' and p.fetched_at is not null and p.due_at is not null
        and p.attempts = 0 and p.is_denied is null and p.due_is is null;
-comment on function may_come_forward is 'Whether the due time of a page follows from its frequency, or from a hint.';
 
+-- Whether the due time of a page follows from its frequency alone.
 create or replace function due_follows_frequency(p page) returns boolean
 language sql immutable parallel safe
 return may_come_forward(p) and p.planned_due is null;
-comment on function due_follows_frequency is 'Whether the due time of a page follows from its frequency alone.';

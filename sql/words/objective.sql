@@ -8,18 +8,19 @@
 -- stops the planner from computing an expression again at each place that uses it. Exponents stay above -700: below,
 -- exp() raises instead of returning 0.
 
+-- Whether there is an allocation in force.
 create or replace function has_prices() returns boolean
 language sql stable
 begin atomic
     select exists (select from host_terms where host_id = 0 and objective is not null);
 end;
-comment on function has_prices is 'Whether there is an allocation in force.';
 
+-- A Newton step from v towards the solution of v²/2 − (1 − (1 + v) e^−v) = share.
 create or replace function age_step(v float8, share float8) returns float8
 language sql immutable parallel safe
 return v - (v * v / 2 - 1 + (1 + v) * exp(-least(v, 700)) - share) / (v * (1 - exp(-least(v, 700))));
-comment on function age_step is 'A Newton step from v towards the solution of v²/2 − (1 − (1 + v) e^−v) = share.';
 
+-- Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common terms.
 -- Without a price the function returns no row. There is no price before the first allocation. If the budget is more
 -- than all pages can take, there is also no price for a host that took no part in the last allocation.
 create or replace function frequency_in_force(
@@ -84,12 +85,10 @@ begin atomic
               offset 0) s2
         offset 0) young on true;
 end;
-comment on function frequency_in_force is
-    'Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common '
-    'terms.';
 
--- The one place that says how often a page is fetched. A pinned interval comes before the price. If the slots of a host
--- or the budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
+-- Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host. The one
+-- place that says how often a page is fetched. A pinned interval comes before the price. If the slots of a host or the
+-- budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
 create or replace function frequency_of(
     pinned_interval interval, own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
@@ -101,5 +100,3 @@ begin atomic
     from (values (true)) as page (is_there)
     left join lateral frequency_in_force(own, common, highest, page_value, rate) f on pinned_interval is null;
 end;
-comment on function frequency_of is
-    'Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host.';

@@ -7,6 +7,8 @@
 -- The functions return a table of one row, so that the planner can inline them. Each «offset 0» stops the
 -- planner from computing an expression again at each place that uses it.
 
+-- The belief about a page, as changes seen in days: a prior plus the evidence of the page. Also its rate, which is the
+-- pinned rate if there is one.
 create or replace function belief_on(
     prior_changes float8, prior_days float8, pinned_rate real, seen_changes float8, seen_days float8
 ) returns table (changes float8, days float8, rate real)
@@ -15,11 +17,8 @@ begin atomic
     select changes, days, coalesce(pinned_rate, (changes / days)::real)
     from (select prior_changes + seen_changes as changes, prior_days + seen_days as days offset 0) b;
 end;
-comment on function belief_on is
-    'The belief about a page, as changes seen in days: a prior plus the evidence of the page. Also its rate, which is '
-    'the pinned rate if there is one.';
 
--- Uses the prior of the host itself, otherwise the common prior.
+-- belief_on with the prior of the host of the page. Uses the prior of the host itself, otherwise the common prior.
 create or replace function belief(
     pinned_rate real, seen_changes float8, seen_days float8, own host_terms, common host_terms
 ) returns table (changes float8, days float8, rate real)
@@ -31,11 +30,11 @@ begin atomic
         pinned_rate, seen_changes, seen_days
     ) b;
 end;
-comment on function belief is 'belief_on with the prior of the host of the page.';
 
--- The evidence of a fetch that came early because of a hint. Such a fetch comes because the page changed. If the fetch
--- counted as a change within the few days before it, each page with hints would seem to change fast. So the fetch
--- teaches what the planned fetch would have taught:
+-- The days without a change that a fetch proves, if it came early because of a hint. It found no change after `days`,
+-- and was planned after planned_days. Such a fetch comes because the page changed. If the fetch counted as a change
+-- within the few days before it, each page with hints would seem to change fast. So the fetch teaches what the planned
+-- fetch would have taught:
 --
 --  * The page has changed: the planned fetch would have seen a change too. It counts as a change in planned_days.
 --  * The page has not changed: it might still change before the planned fetch. So the days without a change count less.
@@ -50,13 +49,12 @@ return case when rate * planned_days < 1e-6 then days
             else greatest(least_amount(),
                           planned_days * exp(-least(rate * (planned_days - days), 500))
                           * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
-comment on function days_worth is
-    'The days without a change that a fetch proves. It found no change after `days`, and was planned after '
-    'planned_days.';
 
--- The result is exact if the number of changes is known: no change, a counted number, or one change of known age. If it
--- is only known that there was at least one change, the result is the Gamma distribution with the mean and the variance
--- of the exact one.
+-- The evidence on a page after a fetch, `days` after the fetch before it (planned_days = when it was planned, if a hint
+-- brought it forward). The fetch counted changes, or saw one change of a known age, or only saw whether there was a
+-- change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing. The result is exact if the
+-- number of changes is known: no change, a counted number, or one change of known age. If it is only known that there
+-- was at least one change, the result is the Gamma distribution with the mean and the variance of the exact one.
 create or replace function learnt(
     had_changes float8, had_days float8, prior_changes float8, prior_days float8,
     days float8, planned_days float8, counted int, is_changed boolean, age_days float8
@@ -97,12 +95,9 @@ begin atomic
                 offset 0) odds
           offset 0) moments;
 end;
-comment on function learnt is
-    'The evidence on a page after a fetch, `days` after the fetch before it (planned_days = when it was planned, if a '
-    'hint brought it forward). The fetch counted changes, or saw one change of a known age, or only saw whether there '
-    'was a change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing.';
 
--- The quantiles of the Gamma distribution at 5 and 95 %, with an error of at most half a percent.
+-- The rate of a page is between these two with a probability of 90 %. The quantiles of the Gamma distribution at 5 and
+-- 95 %, with an error of at most half a percent.
 create or replace function rate_interval(changes float8, days float8) returns table (low float8, high float8)
 language sql immutable parallel safe rows 1
 begin atomic
@@ -111,4 +106,3 @@ begin atomic
            changes / days * exp(u * (1.644854 - u * (0.0175891 + u * 0.0185767)) / (1 + u * (0.4594286 + u * 0.007061)))
     from (select 1 / sqrt(greatest(changes, 0.05)) as u offset 0) root;
 end;
-comment on function rate_interval is 'The rate of a page is between these two with a probability of 90 %.';

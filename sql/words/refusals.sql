@@ -1,22 +1,23 @@
 -- Checks of arguments. Most messages have the form FUNCTION: ARGUMENT must be …, got VALUE.
 
+-- Raises an error with this message.
 create or replace function refuse(problem text) returns void
 language plpgsql volatile as $$
 begin
     raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
-comment on function refuse is 'Raises an error with this message.';
 
--- For values and rates: a real can store each of them, and a float8 their products.
+-- The error message for a value or a rate; null = it is valid. For values and rates: a real can store each of them, and
+-- a float8 their products.
 create or replace function problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining
 return case when not (amount = 0 or amount between least_amount() and most_amount()) then
     format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
            argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
-comment on function problem_with_amount is 'The error message for a value or a rate; null = it is valid.';
 
--- Every URL that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of
--- 200 complicated alternatives 8 milliseconds. The time of a match may double with each character of the URL, and a
+-- Raises if a pattern is no regular expression, or is too slow or too large to be matched with every URL. Every URL
+-- that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of 200
+-- complicated alternatives 8 milliseconds. The time of a match may double with each character of the URL, and a
 -- function cannot set a time limit for a single match. So the pattern is tried on the beginnings of URLs, the shortest
 -- first, each a tenth longer than the last. Of three tries the fastest counts, because other processes may have
 -- disturbed the others.
@@ -65,10 +66,9 @@ exception
     when internal_error or program_limit_exceeded or out_of_memory then
         perform refuse(format('%s: pattern is too large for PostgreSQL: %L', verb, left(pattern, 200)));
 end $$;
-comment on function check_pattern is
-    'Raises if a pattern is no regular expression, or is too slow or too large to be matched with every URL.';
 
--- A snapshot that is older than the locks on the hosts would still show pages that another call has already handed out.
+-- Raises in a transaction that is not READ COMMITTED. A snapshot that is older than the locks on the hosts would still
+-- show pages that another call has already handed out.
 create or replace function check_isolation(verb text) returns void
 language plpgsql volatile as $$
 begin
@@ -80,4 +80,3 @@ begin
             errcode = 'invalid_transaction_state';
     end if;
 end $$;
-comment on function check_isolation is 'Raises in a transaction that is not READ COMMITTED.';

@@ -1,19 +1,20 @@
 -- Samples of tables. Of a large table some blocks are read, so the cost does not grow with the table. A small table is
 -- read whole.
 
+-- The number of blocks of a table, at least one.
 create or replace function blocks_of(t regclass) returns bigint
 language sql volatile
 return greatest(pg_relation_size(t) / current_setting('block_size')::int, 1);
-comment on function blocks_of is 'The number of blocks of a table, at least one.';
 
+-- The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.
 create or replace function sample_percent(t regclass, blocks int) returns real
 language sql volatile
 return least(100, 100.0 * blocks / blocks_of(t))::real;
-comment on function sample_percent is 'The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.';
 
--- The blocks are evenly spaced, and stay the same while the size of the table stays the same. So counts differ little
--- from one sample to the next, and the blocks stay in memory. TABLESAMPLE SYSTEM, asked for 40 blocks, reads 34 one
--- time and 46 another time.
+-- The given number of blocks of a table, or all of it: the start of each block, the first row address after it, and the
+-- number of blocks that it represents. The blocks are evenly spaced, and stay the same while the size of the table
+-- stays the same. So counts differ little from one sample to the next, and the blocks stay in memory. TABLESAMPLE
+-- SYSTEM, asked for 40 blocks, reads 34 one time and 46 another time.
 create or replace function sampled_blocks(t regclass, blocks int, out first tid, out past tid, out times float8)
 returns setof record
 language plpgsql volatile as $$
@@ -31,6 +32,3 @@ begin
         return query select format('(%s,0)', block)::tid, format('(%s,0)', block + 1)::tid, step;
     end loop;
 end $$;
-comment on function sampled_blocks is
-    'The given number of blocks of a table, or all of it: the start of each block, the first row address after it, and '
-    'the number of blocks that it represents.';

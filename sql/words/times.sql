@@ -7,129 +7,116 @@
 -- These are small expressions without a search_path of their own, so that the planner can inline them. It does so only
 -- if a function is declared as volatile as the functions that it calls: timestamptz + interval is stable.
 
--- A month counts as 30 days, a year as 365.25 days. The result is clamped to 3,000 years, so that sums with times do
--- not overflow.
+-- An interval from a caller, converted to seconds: it has the same length in each time zone and month. A month counts
+-- as 30 days, a year as 365.25 days. The result is clamped to 3,000 years, so that sums with times do not overflow.
 create or replace function in_seconds(given interval) returns interval
 language sql immutable parallel safe
 return case when given is not null then
     make_interval(secs => least(greatest(date_part('epoch', given), -1e11), 1e11)) end;
-comment on function in_seconds is
-    'An interval from a caller, converted to seconds: it has the same length in each time zone and month.';
 
+-- A time for clients that cannot read infinity (many clients of Postgres cannot): the year 9999 means never.
 create or replace function readable(t timestamptz) returns timestamptz
 language sql stable parallel safe
 return least(t, for_ever());
-comment on function readable is
-    'A time for clients that cannot read infinity (many clients of Postgres cannot): the year 9999 means never.';
 
--- Not infinity, because PostgreSQL before 17 cannot compute with it. The time is different for each page: the queue
--- finds a page by its due time, and would have to read all pages with the same due time.
+-- The due time of a page that is known but must not be fetched until somebody asks for it. Not infinity, because
+-- PostgreSQL before 17 cannot compute with it. The time is different for each page: the queue finds a page by its due
+-- time, and would have to read all pages with the same due time.
 create or replace function never(page_id bigint) returns timestamptz
 language sql stable parallel safe
 return for_ever() + page_id % 1000000000000 * interval '1 microsecond';
-comment on function never is 'The due time of a page that is known but must not be fetched until somebody asks for it.';
 
+-- Whether a due time means never.
 create or replace function is_never(due timestamptz) returns boolean
 language sql stable parallel safe
 return due >= for_ever();
-comment on function is_never is 'Whether a due time means never.';
 
+-- The time; null if it means never.
 create or replace function null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
 return case when not is_never(t) then t end;
-comment on function null_if_never is 'The time; null if it means never.';
 
--- Crawlers give many pages the same second as due time. They are spread over a millisecond, which has a thousand
--- different times.
+-- The due time of a page, from a due time that a crawler gave. Null if the time is refused, see problem_with_due().
+-- Infinity becomes never(). Other times are spread over a millisecond, which has a thousand different times, because
+-- crawlers give many pages the same second.
 create or replace function spread_due(due timestamptz, page_id bigint) returns timestamptz
 language sql stable parallel safe
 return case when due = 'infinity' then never(page_id)
             when within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
-comment on function spread_due is
-    'The due time of a page, from a due time that a crawler gave. Infinity becomes never(); other times are spread '
-    'over a millisecond. Null if the time is refused, see problem_with_due().';
 
--- Before the first allocation the frequency of a page is its pinned rate, otherwise the setting `frequency`. It is at
--- least 1e-4, so no due time is more than 10,000 days ahead: with much later ones times would overflow. The clamping
--- comes before the conversion to real, which raises if the number does not fit.
+-- The fetches per day that the due times of a page follow. Before the first allocation the frequency of a page is its
+-- pinned rate, otherwise the setting `frequency`. It is at least 1e-4, so no due time is more than 10,000 days ahead:
+-- with much later ones times would overflow. The clamping comes before the conversion to real, which raises if the
+-- number does not fit.
 create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
-comment on function page_frequency is 'The fetches per day that the due times of a page follow.';
 
+-- How often per day something happens that happens once in each interval.
 create or replace function times_per_day(every interval) returns float8
 language sql immutable parallel safe
 return 86400 / date_part('epoch', every);
-comment on function times_per_day is 'How often per day something happens that happens once in each interval.';
 
+-- The most fetches per day of any page; null = no limit.
 create or replace function highest_frequency(s setting) returns float8
 language sql immutable parallel safe
 return times_per_day((s).shortest_interval);
-comment on function highest_frequency is 'The most fetches per day of any page; null = no limit.';
 
--- The due times of a page form a grid: each is 1/frequency after the one before, even if the slot was late. Periods
--- that have passed completely are skipped. If the next time of the grid is less than shortest_interval after a late
--- slot, a new grid begins at slot + shortest_interval.
+-- The next due time of a page, given its last due time and the slot that it got. The due times of a page form a grid:
+-- each is 1/frequency after the one before, even if the slot was late. Periods that have passed completely are skipped.
+-- If the next time of the grid is less than shortest_interval after a late slot, a new grid begins at slot +
+-- shortest_interval.
 create or replace function next_due(due timestamptz, slot timestamptz, frequency real, shortest_interval interval)
 returns timestamptz
 language sql stable parallel safe
 return greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8)))
                       * (86400 / frequency::float8) * interval '1 second',
                 slot + shortest_interval);
-comment on function next_due is 'The next due time of a page, given its last due time and the slot that it got.';
 
+-- The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl delay
+-- of its robots.txt and the default.
 create or replace function host_gap(gap interval, crawl_delay interval, default_gap interval) returns interval
 language sql stable parallel safe
 return coalesce(gap, greatest(crawl_delay, default_gap));
-comment on function host_gap is
-    'The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl '
-    'delay of its robots.txt and the default.';
 
--- The gap is the least time between two requests. A request may start at its slot or a little later, within the window.
--- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
+-- How long after its slot a request to a host may start. The gap is the least time between two requests. Slots are one
+-- gap and one window apart. So two requests that start in their windows are never closer than the gap.
 create or replace function start_window(gap interval, window_share real) returns interval
 language sql immutable parallel safe
 return least(gap * window_share, interval '2 seconds');
-comment on function start_window is 'How long after its slot a request to a host may start.';
 
--- An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if last_start_by
--- still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot before it.
--- Therefore a longer gap adds a microsecond to last_start_by. Then last_start_by no longer matches the slot, and the
--- slot is not given back.
+-- last_start_by of a host after a change of its gap. If the gap became longer, no slot from before the change is given
+-- back. An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if
+-- last_start_by still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot
+-- before it. Therefore a longer gap adds a microsecond to last_start_by. Then last_start_by no longer matches the slot,
+-- and the slot is not given back.
 create or replace function last_start_by_after(last_start_by timestamptz, gap interval, new_gap interval)
 returns timestamptz
 language sql stable parallel safe
 return case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
-comment on function last_start_by_after is
-    'last_start_by of a host after a change of its gap. If the gap became longer, no slot from before the change is '
-    'given back.';
 
+-- The time between two slots of a host: its gap plus the window in which a request may start.
 create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
 return host_gap(h.gap, h.crawl_delay, s.default_gap)
        + start_window(host_gap(h.gap, h.crawl_delay, s.default_gap), s.window_share);
-comment on function slot_every is
-    'The time between two slots of a host: its gap plus the window in which a request may start.';
 
+-- The earliest time at which a request to a host may start.
 create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
 return h.last_start_by + host_gap(h.gap, h.crawl_delay, s.default_gap);
-comment on function next_slot is 'The earliest time at which a request to a host may start.';
 
--- The result is at least t, the time at which it is written. Scans for ready hosts begin at a horizon (horizon.sql) and
--- would miss an earlier time.
+-- When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is not
+-- blocked, and it waits for no leased page. The result is at least t, the time at which it is written. Scans for ready
+-- hosts begin at a horizon (horizon.sql) and would miss an earlier time.
 create or replace function when_ready(
     head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
 return greatest(head_due, next_slot_at, blocked_until, busy_until, t);
-comment on function when_ready is
-    'When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is '
-    'not blocked, and it waits for no leased page.';
 
+-- The pause after a failure: `first`, doubled for each earlier pause, at most `longest`. It varies by 10 %, so that
+-- pages that failed together are not tried again at the same moment.
 create or replace function backoff(first interval, longest interval, times int) returns interval
 language sql volatile parallel safe
 return (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest);
-comment on function backoff is
-    'The pause after a failure: `first`, doubled for each earlier pause, at most `longest`. It varies by 10 %, so that '
-    'pages that failed together are not tried again at the same moment.';

@@ -1,13 +1,14 @@
 -- The identity of URLs: one canonical spelling for all spellings of a URL, and 128 bits of its hash as the key. No
 -- other code decides which URLs are the same page.
 
+-- Each byte of a text as % and two hexadecimal digits.
 create or replace function percent_encoded(piece text) returns text
 language sql immutable strict parallel safe as $$
     select regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
 $$;
-comment on function percent_encoded is 'Each byte of a text as % and two hexadecimal digits.';
 
--- One form of percent-encoding: characters are encoded only if they must be, with capitals as hexadecimal digits.
+-- A path or query with the one spelling of its percent-encoding (RFC 3986, section 6.2.2): characters are encoded only
+-- if they must be, with capitals as hexadecimal digits.
 create or replace function normalise_percent(part text) returns text
 language sql immutable strict parallel safe as $$
     select coalesce(string_agg(
@@ -22,9 +23,8 @@ language sql immutable strict parallel safe as $$
              as m (match, place),
          lateral (select match[1]) as p (piece)
 $$;
-comment on function normalise_percent is
-    'One spelling of the percent-encoding of a path or query (RFC 3986, section 6.2.2).';
 
+-- A path without its . and .. segments (RFC 3986, section 5.2.4).
 create or replace function resolve_dots(path text) returns text
 language plpgsql immutable strict parallel safe as $$
 declare
@@ -44,9 +44,9 @@ begin
     end if;
     return '/' || array_to_string(kept, '/');
 end $$;
-comment on function resolve_dots is 'A path without its . and .. segments (RFC 3986, section 5.2.4).';
 
--- An IP address has many spellings, and every browser accepts them: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433.
+-- The one spelling of an IP address that is used as a host; null if it is no IP address. An IP address has many
+-- spellings, and every browser accepts them: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433.
 create or replace function address(host text) returns text
 language plpgsql immutable strict parallel safe as $$
 declare
@@ -79,8 +79,8 @@ begin
 exception when data_exception then
     return null;
 end $$;
-comment on function address is 'The one spelling of an IP address that is used as a host; null if it is no IP address.';
 
+-- The reason why a URL is invalid, apart from its host and port; null = it is valid so far.
 create or replace function problem_with_url(url text) returns text
 language sql stable parallel safe      -- like format(); otherwise it would not be inlined
 return case
@@ -89,9 +89,8 @@ return case
     when url ~ '[[:cntrl:]]' then 'the URL contains a control character'
     when url !~* '^https?://' then 'the URL must begin with http:// or https://'
     when substring(url from '^[^:]*://([^/?]*)') like '%@%' then 'the URL carries credentials' end;
-comment on function problem_with_url is
-    'The reason why a URL is invalid, apart from its host and port; null = it is valid so far.';
 
+-- The reason why a host (in lower case) or a port (with its colon) is invalid; null = both are valid.
 create or replace function problem_with_host(host text, port text) returns text
 language sql stable parallel safe      -- see problem_with_url()
 return case
@@ -102,21 +101,18 @@ return case
     when port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$'
          or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
         format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
-comment on function problem_with_host is
-    'The reason why a host (in lower case) or a port (with its colon) is invalid; null = both are valid.';
 
--- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP client
--- does it.
+-- A URL whose spaces and characters outside ASCII are percent-encoded. Characters that a request line must not contain
+-- are encoded in the URL to fetch too, because not every HTTP client does it.
 create or replace function in_ascii(url text) returns text
 language sql immutable strict parallel safe as $$
     select string_agg(case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
     from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
          lateral (select match[1]) as p (piece)
 $$;
-comment on function in_ascii is 'A URL whose spaces and characters outside ASCII are percent-encoded.';
 
--- The results. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
--- spelling. problem: why it is invalid.
+-- Splits a URL: the URL to fetch, its canonical spelling and its host, or the reason why it is invalid. url: the URL to
+-- fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one spelling. problem: why it is invalid.
 create or replace function parse_url(raw text, out url text, out canonical text, out host text, out problem text)
 language plpgsql immutable parallel safe as $$
 declare
@@ -164,28 +160,23 @@ begin
         problem := 'the URL is longer than 2048 characters once encoded';
     end if;
 end $$;
-comment on function parse_url is
-    'Splits a URL: the URL to fetch, its canonical spelling and its host, or the reason why it is invalid.';
 
--- Recognises most canonical URLs with one regular expression. Most URLs are canonical, and parse_url() takes 5 to 9
--- times as long (21 µs, PostgreSQL 18 and 15). If a canonical URL is not recognised, it is parsed, with the same
--- result.
+-- True only if a URL already is its own canonical spelling. Recognises most canonical URLs with one regular expression.
+-- Most URLs are canonical, and parse_url() takes 5 to 9 times as long (21 µs, PostgreSQL 18 and 15). If a canonical URL
+-- is not recognised, it is parsed, with the same result.
 create or replace function is_canonical(raw text) returns boolean
 language sql immutable parallel safe
 return raw ~ ('^https?://([a-z0-9][a-z0-9-]*[.])+[a-z][a-z0-9-]*'
               '/[A-Za-z0-9_.~!$&''()*+,;=:@/-]*([?][A-Za-z0-9_.~!$&''()*+,;=:@/?-]*)?$')
        and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
        and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048;
-comment on function is_canonical is 'True only if a URL already is its own canonical spelling.';
 
+-- The canonical spelling of a URL; null for an invalid URL.
 create or replace function canonical_of(url text) returns text
 language sql immutable parallel safe
 return case when is_canonical(url) then url else (parse_url(url)).canonical end;
-comment on function canonical_of is 'The canonical spelling of a URL; null for an invalid URL.';
 
+-- The identity of a page: the first 128 bits of the sha256 of its canonical URL (which is ASCII without backslashes).
 create or replace function url_key(canonical text) returns uuid
 language sql immutable parallel safe
 return encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid;
-comment on function url_key is
-    'The identity of a page: the first 128 bits of the sha256 of its canonical URL (which is ASCII without '
-    'backslashes).';

@@ -34,16 +34,14 @@ FUNCTIONS = """
     order by 2, 4
 """
 
-# All objects of the two schemas that can have a comment, except alembic's table. NAME_at is NAME at a given time.
+# All objects of the two schemas that must have a comment. The comments of internal functions stand above them in sql/.
 COMMENTS = """
     with ours as (select oid, nspname from pg_namespace where nspname in ('recrawl', 'recrawl_internal')),
     thing (what, name, comment) as (
         select 'schema', nspname, obj_description(oid, 'pg_namespace') from ours
         union all
         select 'function', p.oid::regprocedure::text, obj_description(p.oid, 'pg_proc')
-        from pg_proc p join ours n on n.oid = p.pronamespace
-        where not exists (select from pg_proc f where f.pronamespace = 'recrawl'::regnamespace
-                                                      and f.proname || '_at' = p.proname)
+        from pg_proc p where p.pronamespace = 'recrawl'::regnamespace
         union all
         select case c.relkind when 'v' then 'view' else 'table' end, c.oid::regclass::text,
                obj_description(c.oid, 'pg_class')

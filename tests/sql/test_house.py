@@ -93,6 +93,13 @@ def test_no_line_is_wider_than_a_screen(path: Path) -> None:
     assert [line for line in path.read_text().splitlines() if len(line) > WIDEST] == []
 
 
+@files
+def test_every_internal_function_has_a_comment_above_it(path: Path) -> None:
+    """Except NAME_at, which is the public function NAME at a given time."""
+    bare = re.findall(r"^(?!--).*\ncreate or replace function (?!recrawl\.)(\w+)", path.read_text(), re.MULTILINE)
+    assert [name for name in bare if not name.endswith("_at")] == []
+
+
 def test_every_function_can_be_read_in_one_sitting(functions: list[Row], sources: dict[str, str]) -> None:
     assert set(sources) == {function["name"] for function in functions}
     lines = {name: body.strip().count("\n") + 1 for name, body in sources.items()}

@@ -1,5 +1,6 @@
 -- Pages that are not live: they are handed out no more.
 
+-- Explains a page that is not live.
 create or replace function explain_dead(t timestamptz, p page) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -48,12 +49,11 @@ begin
     end if;
     return query select 'also', e.code, e.says, null, e.detail from explain_lease(t, p) e;
 end $$;
-comment on function explain_dead is 'Explains a page that is not live.';
 
+-- A pattern that matches one canonical URL and no other.
 create or replace function pattern_for_one(canonical text) returns text
 language sql immutable as $$
     -- The bracket expression begins with «[].[»: in the order «[][.» the characters «[.» would begin the name of a
     -- character.
     select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'
 $$;
-comment on function pattern_for_one is 'A pattern that matches one canonical URL and no other.';

@@ -1,6 +1,7 @@
 -- The lease of a page. No index leads from a page to its lease. If the queue has no row with page.due_at of this page,
 -- the page may be leased. Then all leases with a higher id than page.last_lease are searched, at .6 µs each.
 
+-- The newest lease of a page, running or ended; no row = it has no lease.
 create or replace function lease_of(p page)
 returns table (
     lease_id bigint, handed_out_at timestamptz, lease_until timestamptz, slot timestamptz, start_by timestamptz
@@ -14,8 +15,8 @@ language sql stable rows 1 as $$
     order by l.lease_id desc
     limit 1
 $$;
-comment on function lease_of is 'The newest lease of a page, running or ended; no row = it has no lease.';
 
+-- Explains a page that is leased; no row = it has no running lease.
 create or replace function explain_lease(t timestamptz, p page) returns setof recrawl.explanation
 language sql stable as $$
     select 'now', 'leased',
@@ -32,8 +33,9 @@ language sql stable as $$
     from lease_of(p)
     where lease_until > t
 $$;
-comment on function explain_lease is 'Explains a page that is leased; no row = it has no running lease.';
 
+-- The place of a live page: in the queue of revisits, among the new pages, leased, coming back from an ended lease, or
+-- in the inbox.
 create or replace function place_of(t timestamptz, p page, out place text)
 language plpgsql stable as $$
 -- plans: lookups
@@ -47,6 +49,3 @@ begin
         else coalesce((select case when l.lease_until > t then 'out' else 'coming back' end from lease_of(p) l),
                       'inbox') end;
 end $$;
-comment on function place_of is
-    'The place of a live page: in the queue of revisits, among the new pages, leased, coming back from an ended lease, '
-    'or in the inbox.';

@@ -7,6 +7,7 @@
 --     turn             of a revisit: the gap of the host, crawlers; of a new page also other new pages, revisits, the
 --                      budget
 
+-- Why a page is in no queue of next_pages.
 create or replace function explain_place(t timestamptz, p page, place text) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -35,8 +36,8 @@ begin
                jsonb_build_object('oldest_at', oldest, 'due_at', p.due_at);
     end if;
 end $$;
-comment on function explain_place is 'Why a page is in no queue of next_pages.';
 
+-- The reasons why no page of a host is handed out.
 create or replace function explain_holds(t timestamptz, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -78,17 +79,16 @@ begin
                'recrawl worker', jsonb_build_object('until', 'infinity', 'clock_stood_at', latest);
     end if;
 end $$;
-comment on function explain_holds is 'The reasons why no page of a host is handed out.';
 
--- The result is one of the words of outcome_of(). A page whose last status was 301 or 308 is live only if the target of
--- the redirect could not be used.
+-- The result of the last report of a page; none = it was never reported. The result is one of the words of
+-- outcome_of(). A page whose last status was 301 or 308 is live only if the target of the redirect could not be used.
 create or replace function last_outcome(p page) returns text
 language sql immutable as $$
     select case when p.reported_at is null then 'none'
                 else outcome_of(p.last_status, p.is_denied, p.moved_to, p.page_id) end
 $$;
-comment on function last_outcome is 'The result of the last report of a page; none = it was never reported.';
 
+-- Why a page is not due yet.
 create or replace function explain_wait(t timestamptz, p page, s setting) returns setof recrawl.explanation
 language sql stable as $$
     select 'now', c.code,
@@ -143,4 +143,3 @@ language sql stable as $$
     where c.applies
     limit 1
 $$;
-comment on function explain_wait is 'Why a page is not due yet.';

@@ -2,12 +2,12 @@
 -- and its new pages in order of value, one per slot. Hosts compete with all other hosts. For revisits the host that has
 -- been ready longest is first. For new pages the host with the best class of value is first.
 
--- Counting stops at this number, because each counted entry is read from an index.
+-- explain_page counts up to this number, because each counted entry is read from an index.
 create or replace function most_counted() returns int
 language sql immutable parallel safe
 return 1000;
-comment on function most_counted is 'explain_page stops counting here.';
 
+-- How many pages of a host are due before one of its pages; counted up to a thousand.
 create or replace function revisits_before(p page, h host) returns bigint
 language sql stable as $$
 -- plans: lookups
@@ -17,9 +17,9 @@ language sql stable as $$
             and (q.due_at, q.page_id) < (p.due_at, p.page_id)
           limit most_counted()) b
 $$;
-comment on function revisits_before is
-    'How many pages of a host are due before one of its pages; counted up to a thousand.';
 
+-- How many new pages of a host come before one of its new pages: worth more, or worth as much and older; counted up to
+-- a thousand.
 create or replace function new_pages_before(p page, h host) returns bigint
 language sql stable as $$
 -- plans: lookups
@@ -29,10 +29,8 @@ language sql stable as $$
             and (n.rank, n.page_id) < (-p.value, p.page_id)
           limit most_counted()) b
 $$;
-comment on function new_pages_before is
-    'How many new pages of a host come before one of its new pages: worth more, or worth as much and older; counted up '
-    'to a thousand.';
 
+-- How many hosts with due revisits were ready before another; counted up to a thousand.
 create or replace function hosts_before(t timestamptz, h host, s setting) returns bigint
 language sql stable as $$
 -- plans: lookups
@@ -42,9 +40,9 @@ language sql stable as $$
             and o.ready_at <= t and o.host_id <> h.host_id and next_slot(o, s) <= t
           limit most_counted()) b
 $$;
-comment on function hosts_before is
-    'How many hosts with due revisits were ready before another; counted up to a thousand.';
 
+-- The best class of new pages that another ready host has, if it is better than the class of this host; null = there is
+-- no better class.
 create or replace function better_class(t timestamptz, h host, s setting) returns int
 language sql stable as $$
 -- plans: lookups
@@ -54,28 +52,26 @@ language sql stable as $$
       and exists (select from host o
                   where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
 $$;
-comment on function better_class is
-    'The best class of new pages that another ready host has, if it is better than the class of this host; null = '
-    'there is no better class.';
 
--- A host gives one page in each slot. If revisits and new pages wait, each kind has its share of the slots.
+-- About when a host will have handed out that number of pages. A host gives one page in each slot. If revisits and new
+-- pages wait, each kind has its share of the slots.
 create or replace function turn_comes(pages_before bigint, share float8, free_at timestamptz, every interval)
 returns timestamptz
 language sql stable as $$
     select free_at + make_interval(secs => least(
         date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))
 $$;
-comment on function turn_comes is 'About when a host will have handed out that number of pages.';
 
--- place_at: ready_at or new_ready_at of the host. It may have been computed when the gap was longer: next_pages still
--- waits for it. While the host is blocked or busy, place_at is ignored, because explain_holds() gives that reason.
+-- When a request to a host may start, apart from blocks and leases. place_at: ready_at or new_ready_at of the host. It
+-- may have been computed when the gap was longer: next_pages still waits for it. While the host is blocked or busy,
+-- place_at is ignored, because explain_holds() gives that reason.
 create or replace function free_from(t timestamptz, h host, s setting, place_at timestamptz) returns timestamptz
 language sql stable as $$
     select readable(greatest(timestamptz 'epoch', next_slot(h, s),
                              case when greatest(h.blocked_until, h.busy_until) > t then null else place_at end))
 $$;
-comment on function free_from is 'When a request to a host may start, apart from blocks and leases.';
 
+-- Explains why a due page is not handed out.
 create or replace function explain_revisit(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 declare
@@ -111,9 +107,9 @@ begin
                halved_gap(h, s), figures;
     end if;
 end $$;
-comment on function explain_revisit is 'Explains why a due page is not handed out.';
 
--- Returns the first reason that applies. The budget is a reason in addition to any other.
+-- Explains why a new page is not handed out. Returns the first reason that applies. The budget is a reason in addition
+-- to any other.
 create or replace function explain_new(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -183,12 +179,11 @@ begin
                figures || jsonb_build_object('budget', s.budget, 'until', room_at);
     end if;
 end $$;
-comment on function explain_new is 'Explains why a new page is not handed out.';
 
+-- The statement that halves the gap of a host; null = the gap cannot be shorter.
 create or replace function halved_gap(h host, s setting) returns text
 language sql stable as $$
     select format('SELECT recrawl.set_host(%L, gap => ''%s seconds'');', h.name,
                   short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
 $$;
-comment on function halved_gap is 'The statement that halves the gap of a host; null = the gap cannot be shorter.';

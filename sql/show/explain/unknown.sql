@@ -1,6 +1,6 @@
 -- URLs and names of hosts that are not a page in the crawl: the reason, and whether add_pages would add them.
 
--- A block of a host applies to all of its pages.
+-- Explains the name of a host. A block of a host applies to all of its pages.
 create or replace function explain_host(t timestamptz, name text, id bigint) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -20,9 +20,9 @@ begin
     union all
     select 'also', e.code, e.says, e.fix, e.detail from explain_holds(t, h, s) e;
 end $$;
-comment on function explain_host is 'Explains the name of a host.';
 
--- Pages of a host for max_pages, as insert_pages() counts them.
+-- How many pages a host has, with those in the inbox, and how many it may have; null = no limit. Pages are counted as
+-- insert_pages() counts them for max_pages.
 create or replace function room_on_host(name text, s setting, out pages bigint, out max_pages int)
 language plpgsql stable as $$
 -- plans: lookups
@@ -39,10 +39,9 @@ begin
                  + (select count(*) from on_their_way() w where w.host_id = id);
     end if;
 end $$;
-comment on function room_on_host is
-    'How many pages a host has, with those in the inbox, and how many it may have; null = no limit.';
 
--- A link that somebody else's open transaction was taking in: see intern_where_free().
+-- Whether a reported link to a URL waits for the end of another transaction that takes the URL in: see
+-- intern_where_free().
 create or replace function is_being_added(canonical text) returns boolean
 language sql stable as $$
 -- plans: lookups
@@ -50,8 +49,8 @@ language sql stable as $$
            or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
                       where l.key = url_key(canonical))
 $$;
-comment on function is_being_added is 'Whether a reported link to a URL waits for another transaction to end.';
 
+-- Explains a URL that is not in the crawl: whether add_pages would add it, and if not, why.
 create or replace function explain_unknown(url text, host text, canonical text) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -96,5 +95,3 @@ begin
     ) c
     limit 1;
 end $$;
-comment on function explain_unknown is
-    'Explains a URL that is not in the crawl: whether add_pages would add it, and if not, why.';

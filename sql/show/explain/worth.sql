@@ -1,5 +1,6 @@
 -- The other topics of a page: its last report, how often it is fetched and why, how often it changes, and its value.
 
+-- Explains the last report of a page.
 create or replace function explain_last(t timestamptz, p page) returns setof recrawl.explanation
 language sql stable as $$
     select 'last', case o.outcome when 'none' then 'never_reported' else 'last_' || o.outcome end,
@@ -25,7 +26,6 @@ language sql stable as $$
                               'successes', p.successes, 'changes', p.changes, 'attempts', p.attempts)
     from (select last_outcome(p) as outcome) o
 $$;
-comment on function explain_last is 'Explains the last report of a page.';
 
 do $$
 begin
@@ -40,8 +40,8 @@ comment on type fetching is
     'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
     'hosts, the last allocation, and the rate and the frequency of the page.';
 
--- How much the value of a page must rise before it is fetched more often depends on the objective. So values are tried,
--- each four times the one before.
+-- A value at which a page would be fetched more often; null = no value would help. How much the value of a page must
+-- rise before it is fetched more often depends on the objective. So values are tried, each four times the one before.
 create or replace function value_for_more(f fetching) returns float8
 language sql stable as $$
     select v.value
@@ -51,9 +51,8 @@ language sql stable as $$
     where v.value < most_amount() and more.frequency > f.frequency * 1.05
     limit 1
 $$;
-comment on function value_for_more is
-    'A value at which a page would be fetched more often; null = no value would help.';
 
+-- The code for what decides how often a page is fetched.
 create or replace function why_so_often(f fetching) returns text
 language plpgsql stable as $$
 declare
@@ -90,15 +89,14 @@ begin
         when own.is_capped then 'capped'
         else 'price' end;
 end $$;
-comment on function why_so_often is 'The code for what decides how often a page is fetched.';
 
+-- The rate and the value of a page, in words.
 create or replace function worth_in_words(f fetching) returns text
 language sql stable as $$
     select format('It changes %s, and its value is %s (the average is 1)', often_in_words(f.rate), amount((f.p).value))
 $$;
-comment on function worth_in_words is 'The rate and the value of a page, in words.';
 
--- The codes of pages whose frequency follows from the price of their host.
+-- Explains how often a page is fetched if a price decides, and what would change that.
 create or replace function often_by_price(f fetching, code text, out says text, out fix text)
 language plpgsql stable as $$
 declare
@@ -146,10 +144,8 @@ begin
     ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
-comment on function often_by_price is
-    'Explains how often a page is fetched if a price decides, and what would change that.';
 
--- The codes of pages for which a setting, an operator or a limit decides.
+-- Explains how often a page is fetched if a setting, an operator or a limit decides, and what would change that.
 create or replace function often_by_rule(t timestamptz, f fetching, code text, out says text, out fix text)
 language plpgsql stable as $$
 declare
@@ -218,9 +214,8 @@ begin
     ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
-comment on function often_by_rule is
-    'Explains how often a page is fetched if no price decides, and what would change that.';
 
+-- Explains how often a page is fetched.
 create or replace function explain_often(t timestamptz, p page, h host, s setting, rate float8, frequency float8)
 returns setof recrawl.explanation
 language plpgsql stable as $$
@@ -251,8 +246,8 @@ begin
                               'is_capped', own.is_capped, 'objective', common.objective,
                               'interval_days', 1 / nullif(frequency, 0), 'pinned_interval', p.pinned_interval);
 end $$;
-comment on function explain_often is 'Explains how often a page is fetched.';
 
+-- Explains how often a page changes.
 create or replace function explain_rate(p page, rate float8, rate_low float8, rate_high float8)
 returns setof recrawl.explanation
 language sql stable as $$
@@ -279,8 +274,8 @@ language sql stable as $$
     where c.applies
     limit 1
 $$;
-comment on function explain_rate is 'Explains how often a page changes.';
 
+-- Explains the value of a page.
 create or replace function explain_value(p page, hub real, authority real, importance real)
 returns setof recrawl.explanation
 language sql stable as $$
@@ -311,8 +306,8 @@ language sql stable as $$
     where c.applies
     limit 1
 $$;
-comment on function explain_value is 'Explains the value of a page.';
 
+-- Explains how often a live page is fetched, how often it changes, and its value.
 create or replace function explain_worth(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -324,4 +319,3 @@ begin
     return query select * from explain_rate(p, known.rate, known.rate_low, known.rate_high);
     return query select * from explain_value(p, known.hub, known.authority, known.importance);
 end $$;
-comment on function explain_worth is 'Explains how often a live page is fetched, how often it changes, and its value.';
