@@ -1,7 +1,7 @@
 """Drops columns. Locks: inbox, host, lease, page, pulse, fetch_log, job, pulling_in, budget_step, vital, vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
-page. Comments change.
+page. Comments change. Internal functions lose theirs: these stand above the functions in sql/.
 """
 
 from alembic import op
@@ -101,6 +101,13 @@ def upgrade() -> None:
     for named, text in COMMENTS.items():
         kind, name = named.split()
         op.execute(f"comment on {kind} recrawl_internal.{name} is $${text}$$")
+    op.execute("""
+        do $$ declare function regprocedure; begin
+            for function in select oid from pg_proc where pronamespace = 'recrawl_internal'::regnamespace loop
+                execute format('comment on function %s is null', function);
+            end loop;
+        end $$
+    """)
 
 
 def downgrade() -> None:

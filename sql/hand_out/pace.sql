@@ -13,11 +13,11 @@ create or replace function fetches_by(t timestamptz, per_day float8) returns big
 language sql stable parallel safe      -- like extract()
 return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 
--- A count of fetches, moved so that it is near the count of the budget. A count may be behind the budget by the fetches
--- of one second, or by 1 if that is more. So fetches that no crawler asked for are not made up later. A count may be
--- ahead of the budget by the fetches of one hour, or by 100 if that is more. These are subtracted later: if new pages
--- got more than their share while few revisits came, they get less when more revisits come. A count that is much
--- further ahead was made while the clock was wrong.
+-- A count of fetches, moved if it is far from the number of fetches that the budget allows. It may be behind that
+-- number by the fetches of one second, or by 1 if that is more. So fetches that no crawler asked for are not made up
+-- later. It may be ahead by the fetches of one hour, or by 100 if that is more. These are subtracted later: if new
+-- pages got more than their share while few revisits came, they get less when more revisits come. A count that is much
+-- further ahead was made while the clock was wrong. It becomes the number that the budget allows.
 create or replace function near_budget(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql stable as $$
 declare

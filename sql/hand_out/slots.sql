@@ -1,10 +1,10 @@
--- The next pages of the locked hosts, and their slots. This half of next_pages only reads.
+-- The half of next_pages that only reads.
 --
--- The function is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost:
--- one index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
+-- slots_of() is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost: one
+-- index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
 
--- The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without such
--- a page has one row without a page.
+-- The next pages of the locked hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host
+-- without such a page has one row without a page.
 create or replace function slots_of(a ask, v visits)
 returns table (
     host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,

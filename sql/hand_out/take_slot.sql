@@ -1,9 +1,9 @@
 -- take_slot: a slot without a page. A crawler needs it for a request that fetches no page, for example if the
 -- robots.txt of one host redirects to another host.
 
--- The id of a host. Makes the host if it is unknown and the setting max_unknown_hosts allows one more. This setting is
--- the only limit on hosts without pages. (An honest crawler needs such hosts for redirects of robots.txt.) Refused
--- calls count too. If two calls come while the minute changes, one of them may not count.
+-- The id of a host. Makes the host if it is unknown. Raises if the setting max_unknown_hosts allows no more unknown
+-- hosts in this minute. This setting is the only limit on hosts without pages. Refused calls count too. If two calls
+-- come while the minute changes, one of them may not count.
 create or replace function host_for_crawler(t timestamptz, verb text, host text) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks new keys

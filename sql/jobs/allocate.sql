@@ -80,11 +80,11 @@ language sql stable security definer as $$
                      from allocation a where a.token = first_of_policy()), 0)
 $$;
 
--- The new pages by host and class of value, the best classes first. pages: those that wait plus those found per day;
--- waiting: only those that wait. Counts new pages that wait, and new pages that were found since an earlier run: the
--- newest run that is at least six hours old, otherwise the oldest run that is at least one hour old. Without such a run
--- only waiting pages count. Page ids are given to new pages only, so the pages with an id above the newest_page of that
--- run were found since. New pages with a pinned rate are not counted, because they take part in allocation already.
+-- The new pages by host and class of value, the best classes first. waiting: the pages that wait. pages: those that
+-- wait, plus those found per day since an earlier run. That is the newest run that is at least six hours old, otherwise
+-- the oldest run that is at least one hour old. Without such a run only waiting pages count. Page ids are given to new
+-- pages only, so the pages with an id above the newest_page of that run were found since. New pages with a pinned rate
+-- are not counted, because they take part in allocation already.
 create or replace function new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
 language sql stable security definer as $$
@@ -140,6 +140,7 @@ comment on view host_to_allocate is
     'gap were half; blocked_until: in days since 1970.';
 
 -- Stores an allocation: the terms of each host that took part, and the common terms as host 0.
+--
 -- All hosts are written in one transaction. Until it commits, and if it fails, the last result stays in force. The job
 -- rates writes the same rows, and the two jobs may lock them in different orders, which would be a deadlock. So each
 -- job locks the table, and one waits for the other. Readers do not wait.
@@ -218,10 +219,11 @@ language sql volatile security definer set lock_timeout = '2s' as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
 
--- Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose due
--- time followed another frequency. A page that would be due in the past gets a random due time within the next `days`.
--- Only pages that are still due in the future are moved. A page that a hint made due earlier does not become due later.
--- A leased page has its old due time until its report, so it usually is not moved.
+-- Moves the due times of pages to their new frequencies: each is one interval after the last fetch. Returns the number
+-- of these pages. The callers pass pages whose due time followed another frequency. A page that would be due in the
+-- past gets a random due time within the next `days`. Only pages that are still due in the future are moved. A page
+-- that a hint made due earlier does not become due later. A leased page has its old due time until its report, so it
+-- usually is not moved.
 create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], days float8) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id

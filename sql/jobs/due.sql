@@ -100,11 +100,13 @@ return case when slots < given then slots / given
                 least(2, slots * (1 - discovery) / nullif(given, 0))
             else 1 end;
 
--- The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, their
--- values, and the frequencies that follow from prices and slots. Null = nothing.
--- Reads a sample of a hundred blocks of the pages. The error of the sample is computed from the differences between
--- blocks; it is assumed that few blocks have no page. A smaller table is read whole, so it has no error. The budget is
--- compared too, because a measured budget changes although nobody changes a setting.
+-- The things that changed by more than 5 % since an allocation. Null = nothing. First the budget is compared, because a
+-- measured budget changes although nobody changes a setting. If the budget did not change: the number of pages, their
+-- values, and the frequencies that follow from prices and slots.
+--
+-- These are estimated from a sample of a hundred blocks of the pages. The error of the sample is computed from the
+-- differences between blocks; it is assumed that few blocks have no page. A smaller table is read whole, so it has no
+-- error.
 --
 -- If no page takes part, an allocation would change nothing. The policy optimal ignores slots, so its frequencies
 -- cannot be compared with the fetches that hosts have slots for. A millionth of a fetch per day is nothing: with an

@@ -1,10 +1,9 @@
 -- Failures that no run can write: the process of the run died, or the job has no runs because it works all the time.
 
 -- Records a failed run: one that never started, or one whose process died (has_died). Looks only at runs after the
--- token `newest`. Returns false if the dead run cannot be recorded yet, because its session has not ended. A worker
--- knows why its child process died, but the run of the child counts as alive until the session of the child has ended.
--- Until then the worker calls this again. A person may start the job just before such a call. So the message goes to
--- the oldest run after `newest` that has died.
+-- token `newest`. A worker knows why its child process died, but the run of the child counts as alive until the session
+-- of the child has ended. Until then this returns false, and the worker calls it again. A person may start the job just
+-- before such a call. So the message goes to the oldest of these runs that has died.
 create or replace function note_failure(job text, newest bigint, message text, has_died boolean) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
@@ -30,9 +29,8 @@ begin
     return true;
 end $$;
 
--- Records that a job that runs all the time fails with an error, or works again (null). Writes nothing if that is
--- known. Upkeep, vitals and retention run all the time. A row is written only if a job begins to fail or works again.
--- The function waits at most 10 ms for a lock.
+-- Records that a job that runs all the time (upkeep, vitals, retention) fails with an error, or works again (null).
+-- Writes a row only if that was not known. The function waits at most 10 ms for a lock.
 create or replace function note_health(job text, error text) returns void
 language plpgsql volatile security definer set lock_timeout = '10ms' as $$
 -- plans: lookups; writes job

@@ -1,8 +1,8 @@
 -- The graph that the job opic reads: all of it, or only the news (the pages that changed since the last read).
 
--- Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: then
--- the next run must read the whole graph too. A run calls this before it reads. If the table of news is full, the run
--- empties it and reads the whole graph, so no change is lost: see is_news_full().
+-- Empties the table of news if it is full. The run that calls this then reads the whole graph, so no change is lost:
+-- see is_news_full(). Returns false if another transaction has been adding news for a second. Then the table stays
+-- full, and the next run must read the whole graph too. A run calls this before it reads.
 create or replace function reopen_news(token bigint, alive_for interval) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state, graph_news; locks job, graph_state, graph_news
@@ -25,10 +25,10 @@ begin
     return false;
 end $$;
 
--- Returns the token of the run that read the news last, or null if its results are not complete. Stores the token of
--- this run. This is the first statement of a REPEATABLE READ transaction that reads the graph. The transaction later
--- deletes only news that its snapshot shows. The row of graph_state is a fence: if a newer run has updated it, an older
--- run fails here.
+-- Stores the token of this run. Returns the token of the run that read the news last, or null if the results of that
+-- run are not complete. The call is the first statement of a REPEATABLE READ transaction that reads the graph. The
+-- transaction later deletes only news that its snapshot shows. The row of graph_state is a fence: if a newer run has
+-- updated it, an older run fails here.
 create or replace function begin_graph_read(token bigint) returns bigint
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state; locks graph_state

@@ -5,9 +5,9 @@ create or replace function sum_of_weights(s setting) returns real
 language sql immutable parallel safe
 return s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
 
--- The value of a page: the mean of its scores, weighted by the settings. Over all pages the mean of each score is 1,
--- and so is the mean of the values. The value is null if all weights are 0, or if authority, hub or importance has a
--- weight and is null. An unknown relevance counts as unknown_relevance().
+-- The value of a page: the mean of its scores, weighted by the settings. Relevance is first divided by its mean over
+-- all pages. The other scores have the mean 1. So the mean of the values is 1 too. The value is null if all weights are
+-- 0, or if authority, hub or importance has a weight and is null. An unknown relevance counts as unknown_relevance().
 create or replace function combined_value(
     s setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real
@@ -114,7 +114,7 @@ comment on view last_terms is
     'again.';
 
 -- Stores the numbers that new values depend on, in addition to scores and weights. A run calls this before
--- put_scores(), which computes values from it.
+-- put_scores(), which computes values from these numbers.
 create or replace function put_graph_state(token bigint, alive_for interval, mean_relevance float8, first_share float8)
 returns void
 language plpgsql volatile security definer as $$

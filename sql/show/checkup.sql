@@ -1,8 +1,8 @@
 -- checkup: the facts that recrawl reads first, to know whether it can read this database, and the facts that
 -- `recrawl doctor` needs in addition to the other views. A column that a query does not select costs nothing.
 
--- Whether the table of hosts is small enough to be read whole. All hosts are read only if the table has at most 4 MB.
--- That takes about 2 ms for each column.
+-- Whether the table of hosts has at most 4 MB. Only then the view checkup reads all hosts. That takes about 2 ms for
+-- each column.
 create or replace function are_few_hosts() returns boolean
 language sql stable
 return pg_relation_size('recrawl_internal.host') <= 4000000;

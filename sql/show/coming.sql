@@ -2,7 +2,7 @@
 -- each host, if they may be fetched within the setting max_ahead. It ignores the inbox, the shares of the two queues
 -- of hosts, and the budget.
 
--- The pages that next_pages would hand out at a time and within max_ahead after it, approximately. Leases nothing.
+-- The pages that next_pages would hand out at a time and within max_ahead after it, approximately.
 create or replace function coming(t timestamptz, n int)
 returns table (
     page_id bigint, url text, host text, is_new boolean, fetch_at timestamptz, due_at timestamptz, value real

@@ -1,8 +1,8 @@
 -- queue_status: a summary of the queue. Large tables are counted by a sample of their blocks, so that the cost does not
 -- grow with the queue.
 
--- The number of due revisits and of new pages. Large tables are estimated. blocks: how many blocks of each table are
--- read. A smaller table is read whole.
+-- The number of due revisits and of new pages. blocks: how many blocks of each table are read. A smaller table is read
+-- whole.
 create or replace function sample_queue(
     t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
 )

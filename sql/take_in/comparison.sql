@@ -7,8 +7,7 @@
 -- Example: a server sends no etag with some answers, or no etag with a version that is only seconds old. Its pages can
 -- be learned anyway. docs/changes.md explains all cases.
 
--- Compares a fetch with what is known of its page.
--- Three cases:
+-- Compares a fetch with what is known of its page. Three cases:
 --
 --   * The crawler says `changed` or `changes` itself: that is about the time since the last
 --     successful fetch.

@@ -1,4 +1,4 @@
--- Links and redirects of reported pages: finds or makes their targets and stores the links.
+-- Links and redirects of reported pages.
 
 -- Finds or makes the pages that results link and redirect to. URLs that another transaction is taking in are set aside
 -- in link_later. The lock_timeout is for intern_where_free().
@@ -165,14 +165,14 @@ begin
 end $$;
 
 -- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page. If
--- the target has moved too, the page moves to where the target leads. A redirect that would close a circle is ignored,
--- because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that the
--- answer is still true when it is written.
+-- the target has moved too, its own target counts. A redirect that would close a circle is ignored, because otherwise
+-- all pages of the circle would be lost. The caller has locked sources and targets, so that the answer is still true
+-- when it is written.
 create or replace function resolved_redirects(led_to found_links[], locked bigint[]) returns bigint[]
 language plpgsql stable as $$
 -- plans: lookups
 declare
-    redirects bigint[];                -- by ord of the result: the live page at the end of its redirect
+    redirects bigint[];
     moving    bigint[] := '{}';        -- pages of this batch that move, and their targets
     moving_to bigint[] := '{}';
     redirect  record;

@@ -7,10 +7,10 @@
 -- Rows are inserted in the order of their unique keys, so that overlapping batches can wait for each other, but never
 -- in a circle.
 
--- Makes sure that each name has a row in host_name and a host: its own, or the host of another name. With
--- add_pages(host => …) a name shares the host of another name. It gets its row in host_name first, like all names, and
--- is pointed to the other host in a second statement: so all names are inserted in one order. A name that already has a
--- row keeps its host. A new name that another URL of the same call names as `host` gets a host of its own.
+-- Makes sure that each name has a row in host_name and a host: its own, or with add_pages(host => …) the host of
+-- another name. A name that shares a host gets its row in host_name first, like all names, and is pointed to the other
+-- host in a second statement: so all names are inserted in one order. A name that already has a row keeps its host. A
+-- new name that another URL of the same call names as `host` gets a host of its own.
 create or replace function intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name
@@ -58,9 +58,8 @@ begin
     end if;
 end $$;
 
--- The hosts of pages that enter the queue by the inbox: one row for each page, from the latest 10,000 entries. Pages in
--- the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more pages than
--- max_pages.
+-- The hosts of pages that enter the queue by the inbox: one row for each page. Pages in the inbox count for max_pages
+-- too. Only the latest 10,000 entries are read: with more, a host can get more pages than max_pages.
 create or replace function on_their_way() returns table (host_id bigint)
 language sql stable
 begin atomic
@@ -176,10 +175,10 @@ begin
     return refused || insert_pages(t, urls, are_links);
 end $$;
 
--- Makes pages, unless something keeps them out or another transaction made them first. For links it returns no rows if
--- another transaction holds one of them for too long. Two transactions that take in the same URL, or the first URL of
--- the same host, wait for each other. add_pages waits until the other transaction ends. For links, the caller sets a
--- short lock_timeout. They are taken in in a subtransaction, so that the report goes on after the timeout.
+-- Makes pages, unless something keeps them out or another transaction made them first. Two transactions that take in
+-- the same URL, or the first URL of the same host, wait for each other. add_pages waits until the other transaction
+-- ends. For links, the caller sets a short lock_timeout, and a subtransaction makes the pages. After the timeout this
+-- returns no rows, and the report goes on.
 create or replace function intern_where_free(
     t timestamptz, urls parsed_url[], are_links boolean,
     out place int, out page_id bigint, out is_new boolean, out reason text

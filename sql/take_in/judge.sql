@@ -47,6 +47,7 @@ return case when code = 'ok' then
 -- How long a page waits after a request that failed; null if it is never requested again. attempts: requests in a row
 -- that failed before this one. was_missing: the page was missing at the last request. per_day: how often the page is
 -- usually fetched.
+--
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
 -- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
 -- usually fetched every four days waits one minute, then 1, 2 and 4 days. After an outage the page waits about as long
@@ -72,6 +73,7 @@ return case
 end;
 
 -- The verdict on a result: the outcome of its request, and whether the result counts.
+--
 -- seen_at is when the page was seen. If the result gives no time, a leased page was seen in its slot. The time of a
 -- leased page is never before its lease began or before its last successful fetch.
 --
@@ -222,8 +224,7 @@ return case
         )::host_update
 end;
 
--- Everything that follows from one result. Reads no table.
--- Four steps:
+-- Everything that follows from one result, in four steps:
 --
 --   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.

@@ -28,8 +28,8 @@
 --
 -- This waits for no lock: rows that another transaction has locked are checked in the next round.
 
--- If the clock was ahead by less than this, no repair is needed. Clocks are corrected by small steps all the time. The
--- effects of such a step end without a repair.
+-- Times are repaired only if the clock was ahead by more than this. Clocks are corrected by small steps all the time.
+-- The effects of such a step end without a repair.
 create or replace function small_step() returns interval
 language sql immutable parallel safe
 return interval '1 minute';

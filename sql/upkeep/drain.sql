@@ -233,8 +233,8 @@ begin
     return coalesce(cardinality(entries), 0);
 end $$;
 
--- Applies entries of the inbox until none is left that can be applied now, at most max_entries. Returns their number.
--- In small steps, because drain_at() reads many more entries than it applies if there are many.
+-- Applies entries of the inbox, at most max_entries, until none is left that can be applied now. Returns their number.
+-- The steps are small, because drain_at() reads many more entries than it applies if the inbox is large.
 create or replace function drain_up_to(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
 -- plans: inherited

@@ -31,8 +31,8 @@ create or replace function new_horizon(class int) returns regclass
 language sql stable parallel safe
 return ('recrawl_internal.new_horizon_' || class)::regclass;
 
--- The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it
--- would be a filter there and not a bound.
+-- The horizon of a class of new pages. Do not use it in the condition of an index scan: because the function is
+-- volatile, it would be a filter there and not a bound.
 create or replace function new_since(class int) returns timestamptz
 language sql volatile parallel safe
 return from_micros(coalesce(pg_sequence_last_value(new_horizon(class)), 1));

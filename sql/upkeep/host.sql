@@ -29,10 +29,9 @@ language sql volatile as $$
     where h.host_id = renew_ready_at.host_id
 $$;
 
--- Blocks a host that answered 429 or 503, or that keeps failing. Each further block is longer.
--- How long the block lasts: 60 seconds, doubled by each further strike, at most a day. For the first strike the time of
--- Retry-After is used instead. Later strikes use it only if it is longer: otherwise a host that always refuses and says
--- "1 second" would get a request every second.
+-- Blocks a host that answered 429 or 503, or that keeps failing. The block lasts 60 seconds, doubled by each further
+-- strike, at most a day. For the first strike the time of Retry-After is used instead. Later strikes use it only if it
+-- is longer: otherwise a host that always refuses and says "1 second" would get a request every second.
 --
 -- Each report in which the host gave a page forgives one strike. Half an hour without a block forgives all strikes. A
 -- failure while the host is already blocked comes from a request that began before the block: it adds no strike, but a
@@ -72,8 +71,8 @@ language sql volatile as $$
     where h.host_id = w.host_id
 $$;
 
--- Counts failed fetches of a host, and blocks the host if most of its fetches fail. A host is down if ten fetches
--- failed, and they are at least half of its fetches since the first of them.
+-- Counts failed fetches of a host. Blocks the host if at least ten fetches failed, and these are at least half of its
+-- fetches since the first of them.
 create or replace function count_failures(host_id bigint, more int, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
@@ -108,8 +107,8 @@ begin
     end if;
 end $$;
 
--- Moves the next slot of a host after a request that began too late. If a request began after its start_by, or without
--- a slot, the gap is measured from its start.
+-- Moves the next slot of a host after a request that began after its start_by, or without a slot. Then the gap is
+-- measured from the start of the request.
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host

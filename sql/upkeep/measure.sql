@@ -27,8 +27,8 @@ language sql immutable parallel safe
 return interval '5 minutes';
 
 -- Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as before.
--- The pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives since
--- 1970, so they move by the difference between the two budgets.
+-- So the pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives
+-- since 1970, so they move by the difference between the two budgets.
 create or replace function follow_budget(t timestamptz, before float8, after float8, discovery float8) returns void
 language plpgsql volatile as $$
 begin
@@ -89,7 +89,7 @@ begin
     return m;
 end $$;
 
--- Moves a measured budget towards the number of pages that crawlers can fetch. Does so every five minutes.
+-- Every five minutes, moves a measured budget towards the number of pages that crawlers can fetch.
 create or replace function measure_budget(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one), budget_step

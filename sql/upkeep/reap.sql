@@ -11,8 +11,7 @@
 -- locked a page of a lease (for example, a report without a lease in a transaction that hangs), the lease stays until
 -- its pages are free.
 
--- Takes back the unreported pages of at most max_leases ended leases, if no other transaction has locked them. Returns
--- the number of pages that move in the queue.
+-- Takes back the pages of at most max_leases leases. Returns the number of pages that move in the queue.
 create or replace function reap_at(t timestamptz, max_leases int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes lease, page, inbox; locks lease, page by id (passing over locked ones)

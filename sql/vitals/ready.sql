@@ -1,8 +1,6 @@
--- Shows whether crawlers are fast enough: the hosts that could give a page now, and how long the first of them has
--- waited for a crawler. A host can have a due place in a queue of hosts while it is in its gap. It counts only after
--- the gap. New pages that the budget has no room for do not count.
-
--- The number of ready hosts, at most 1,000, and how long the first of them has waited for a crawler.
+-- Shows whether crawlers are fast enough: the number of hosts that could give a page now, at most 1,000, and how long
+-- the first of them has waited for a crawler. A host can have a due place in a queue of hosts while it is in its gap.
+-- It counts only after the gap. New pages that the budget has no room for do not count.
 create or replace function hosts_waiting(t timestamptz, out hosts_ready bigint, out ready_wait interval)
 language plpgsql volatile as $$
 -- plans: lookups

@@ -1,8 +1,6 @@
--- The most recent reports, from the last blocks of pulse. This works without a running worker too, until the last
--- worker has been gone for a day.
-
--- The time of the last report, and the fetches per second over the last five minutes, or since the first report. If
--- there are many reports, only the last few thousand count.
+-- The time of the last report, and the fetches per second over the last five minutes, or since the first report. Both
+-- come from the last blocks of pulse: if there are many reports, only the last few thousand count. This works without a
+-- running worker too, until the last worker has been gone for a day.
 create or replace function last_pulses(t timestamptz, out last_report_at timestamptz, out fetches_per_second float8)
 language plpgsql volatile as $$
 -- plans: lookups

@@ -43,9 +43,9 @@ language sql volatile security definer as $$
 $$;
 grant execute on function take_vitals to recrawl_worker;
 
--- Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages. They come from
--- sequences. After a crash a sequence may have skipped a few numbers. Page ids may also have skipped ids_skipped()
--- numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
+-- Writes the counts since the last call into a minute: pages handed out, calls of next_pages, empty calls, and new
+-- pages. The counts come from sequences. After a crash a sequence may have skipped a few numbers. Page ids may also
+-- have skipped ids_skipped() numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
 create or replace function take_counts(minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes vital, vitals_state; locks nothing: the caller holds vitals_state

@@ -55,9 +55,9 @@ create or replace function most_amount() returns float8
 language sql immutable parallel safe
 return 1e30::float8;
 
--- The reason why some languages could not read a meta; null = all can read it. Limits of other languages: Python reads
--- no whole number of more than 4,300 digits, and no JSON of more than about 990 levels (fewer, if its caller is deep in
--- nested function calls). Java's Jackson stops at 1,000 levels.
+-- The reason why some languages could not read a meta; null = all can read it. Python reads no whole number of more
+-- than 4,300 digits, and no JSON of more than about 990 levels (fewer, if its caller is deep in nested function calls).
+-- Java's Jackson stops at 1,000 levels.
 create or replace function problem_with_meta(meta jsonb) returns text
 language sql immutable parallel safe
 return case when jsonb_path_exists(meta, 'strict $.**{100}')

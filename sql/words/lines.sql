@@ -9,10 +9,9 @@ language sql immutable parallel safe
 return 32;
 
 -- The class of a new page, from its rank (minus its value). Class 0: values from 2^19 up. Each next class: half the
--- value. Class 31: values below 2^-11.
--- Two values of a class differ by less than a factor of two, except in the classes 0 and 31. Values that the job opic
--- computes are 1 on average. The classes span nine orders of magnitude, from 2^19 (class 0) down to 2^-11 (class 31): a
--- factor of 2^30.
+-- value. Class 31: values below 2^-11. So two values of a class differ by less than a factor of two, except in the
+-- classes 0 and 31. The classes span nine orders of magnitude (a factor of 2^30) around 1, because values that the job
+-- opic computes are 1 on average.
 --
 -- A factor of four would need half of the classes and of their horizons (horizon.sql). It would cost a fifth of the
 -- value. Measured with log-normal values and one page a host: the value of the pages that were handed out, divided by
@@ -30,12 +29,12 @@ create or replace function last_rank_of(class int) returns real
 language sql immutable parallel safe
 return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
 
--- How many new pages a host with due revisits may give for each of them: 1.25 * discovery / (1 - discovery). A host
--- whose new pages are better than all others would give almost no revisits. Measured with 30 hosts and discovery = 0.5:
--- the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host earns it a credit.
--- While revisits of the host wait, each new page spends 1 of it. When less than 1 is left, the new pages of the host
--- come last: last_class(). With discovery = 0.5 a revisit earns 1.25. If it earned 1, new pages would get 0.46 of the
--- slots, because pages are taken in bursts.
+-- How many new pages a host with due revisits may give for each revisit: 1.25 * discovery / (1 - discovery). A host
+-- whose new pages are better than all others would otherwise give almost no revisits. Measured with 30 hosts and
+-- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host earns
+-- it a credit. While revisits of the host wait, each new page spends 1 of it. When less than 1 is left, the new pages
+-- of the host come last: last_class(). With discovery = 0.5 a revisit earns 1.25. If it earned 1, new pages would get
+-- 0.46 of the slots, because pages are taken in bursts.
 create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;

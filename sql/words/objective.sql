@@ -86,9 +86,9 @@ begin atomic
         offset 0) young on true;
 end;
 
--- Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host. The one
--- place that says how often a page is fetched. A pinned interval comes before the price. If the slots of a host or the
--- budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
+-- Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host. No
+-- other code decides how often a page is fetched. If the slots of a host or the budget are too few for all pinned
+-- intervals, each pinned page gets the same share of its frequency.
 create or replace function frequency_of(
     pinned_interval interval, own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)

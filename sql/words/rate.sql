@@ -18,7 +18,7 @@ begin atomic
     from (select prior_changes + seen_changes as changes, prior_days + seen_days as days offset 0) b;
 end;
 
--- belief_on with the prior of the host of the page. Uses the prior of the host itself, otherwise the common prior.
+-- belief_on with the prior of the host of the page, or with the common prior if the host has no prior of its own.
 create or replace function belief(
     pinned_rate real, seen_changes float8, seen_days float8, own host_terms, common host_terms
 ) returns table (changes float8, days float8, rate real)
@@ -31,10 +31,11 @@ begin atomic
     ) b;
 end;
 
--- The days without a change that a fetch proves, if it came early because of a hint. It found no change after `days`,
--- and was planned after planned_days. Such a fetch comes because the page changed. If the fetch counted as a change
--- within the few days before it, each page with hints would seem to change fast. So the fetch teaches what the planned
--- fetch would have taught:
+-- The days without a change that a fetch proves. The fetch came early because of a hint: after `days`, not after
+-- planned_days. It found no change.
+--
+-- Many hints come because a page changed. If a fetch after a hint counted as a change within the few days before it,
+-- each page with hints would seem to change fast. So the fetch teaches what the planned fetch would have taught:
 --
 --  * The page has changed: the planned fetch would have seen a change too. It counts as a change in planned_days.
 --  * The page has not changed: it might still change before the planned fetch. So the days without a change count less.
@@ -96,8 +97,8 @@ begin atomic
           offset 0) moments;
 end;
 
--- The rate of a page is between these two with a probability of 90 %. The quantiles of the Gamma distribution at 5 and
--- 95 %, with an error of at most half a percent.
+-- The bounds of the rate of a page: it lies between low and high with a probability of 90 %. They are the quantiles of
+-- the Gamma distribution at 5 and 95 %, with an error of at most half a percent.
 create or replace function rate_interval(changes float8, days float8) returns table (low float8, high float8)
 language sql immutable parallel safe rows 1
 begin atomic

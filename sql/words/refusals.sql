@@ -7,20 +7,19 @@ begin
     raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
 
--- The error message for a value or a rate; null = it is valid. For values and rates: a real can store each of them, and
--- a float8 their products.
+-- The error message for a value or a rate; null = it is valid. A real can store each valid value and rate, and a float8
+-- can store their products.
 create or replace function problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining
 return case when not (amount = 0 or amount between least_amount() and most_amount()) then
     format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
            argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
 
--- Raises if a pattern is no regular expression, or is too slow or too large to be matched with every URL. Every URL
--- that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of 200
--- complicated alternatives 8 milliseconds. The time of a match may double with each character of the URL, and a
--- function cannot set a time limit for a single match. So the pattern is tried on the beginnings of URLs, the shortest
--- first, each a tenth longer than the last. Of three tries the fastest counts, because other processes may have
--- disturbed the others.
+-- Raises if a pattern is no regular expression, or is too slow or too large. Every URL that is found is matched with
+-- every pattern. A pattern that people use takes 2 to 60 microseconds, one of 200 complicated alternatives 8
+-- milliseconds. The time of a match may double with each character of the URL, and a function cannot set a time limit
+-- for a single match. So the pattern is tried on the beginnings of URLs, the shortest first, each a tenth longer than
+-- the last. Of three tries the fastest counts, because other processes may have disturbed the others.
 create or replace function check_pattern(verb text, pattern text) returns void
 language plpgsql volatile as $$
 -- plans: lookups

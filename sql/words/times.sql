@@ -19,9 +19,9 @@ create or replace function readable(t timestamptz) returns timestamptz
 language sql stable parallel safe
 return least(t, for_ever());
 
--- The due time of a page that is known but must not be fetched until somebody asks for it. Not infinity, because
--- PostgreSQL before 17 cannot compute with it. The time is different for each page: the queue finds a page by its due
--- time, and would have to read all pages with the same due time.
+-- The due time of a page that is known but must not be fetched until somebody asks for it. It is not infinity, because
+-- PostgreSQL before 17 cannot compute with infinity. The time is different for each page: the queue finds a page by its
+-- due time, and would have to read all pages with the same due time.
 create or replace function never(page_id bigint) returns timestamptz
 language sql stable parallel safe
 return for_ever() + page_id % 1000000000000 * interval '1 microsecond';
@@ -37,17 +37,17 @@ language sql stable parallel safe
 return case when not is_never(t) then t end;
 
 -- The due time of a page, from a due time that a crawler gave. Null if the time is refused, see problem_with_due().
--- Infinity becomes never(). Other times are spread over a millisecond, which has a thousand different times, because
--- crawlers give many pages the same second.
+-- Infinity becomes never(). Crawlers give many pages the same second. So other times are spread over a millisecond,
+-- which has a thousand different times.
 create or replace function spread_due(due timestamptz, page_id bigint) returns timestamptz
 language sql stable parallel safe
 return case when due = 'infinity' then never(page_id)
             when within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
 
--- The fetches per day that the due times of a page follow. Before the first allocation the frequency of a page is its
--- pinned rate, otherwise the setting `frequency`. It is at least 1e-4, so no due time is more than 10,000 days ahead:
--- with much later ones times would overflow. The clamping comes before the conversion to real, which raises if the
--- number does not fit.
+-- The fetches per day that the due times of a page follow. Before the first allocation that is its pinned rate,
+-- otherwise the setting `frequency`. The result is at least 1e-4, so no due time is more than 10,000 days ahead: with
+-- much later ones times would overflow. The clamping comes before the conversion to real, which raises if the number
+-- does not fit.
 create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
@@ -79,17 +79,16 @@ create or replace function host_gap(gap interval, crawl_delay interval, default_
 language sql stable parallel safe
 return coalesce(gap, greatest(crawl_delay, default_gap));
 
--- How long after its slot a request to a host may start. The gap is the least time between two requests. Slots are one
--- gap and one window apart. So two requests that start in their windows are never closer than the gap.
+-- The window of a host: how long after its slot a request may start. The gap is the least time between two requests.
+-- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
 create or replace function start_window(gap interval, window_share real) returns interval
 language sql immutable parallel safe
 return least(gap * window_share, interval '2 seconds');
 
--- last_start_by of a host after a change of its gap. If the gap became longer, no slot from before the change is given
--- back. An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if
--- last_start_by still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot
--- before it. Therefore a longer gap adds a microsecond to last_start_by. Then last_start_by no longer matches the slot,
--- and the slot is not given back.
+-- last_start_by of a host after a change of its gap. An unused slot is given back (release.sql) by setting
+-- last_start_by to one gap before the slot, if last_start_by still belongs to this slot. If the gap has become longer
+-- since, the slot would be too close to the slot before it. Therefore a longer gap adds a microsecond to last_start_by.
+-- Then last_start_by matches no slot from before the change, and none of these slots is given back.
 create or replace function last_start_by_after(last_start_by timestamptz, gap interval, new_gap interval)
 returns timestamptz
 language sql stable parallel safe

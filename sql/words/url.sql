@@ -102,8 +102,8 @@ return case
          or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
         format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
 
--- A URL whose spaces and characters outside ASCII are percent-encoded. Characters that a request line must not contain
--- are encoded in the URL to fetch too, because not every HTTP client does it.
+-- A URL whose spaces and characters outside ASCII are percent-encoded. A request line must not contain them, and not
+-- every HTTP client encodes them. So they are encoded in the URL to fetch, not only in the canonical URL.
 create or replace function in_ascii(url text) returns text
 language sql immutable strict parallel safe as $$
     select string_agg(case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
@@ -111,8 +111,8 @@ language sql immutable strict parallel safe as $$
          lateral (select match[1]) as p (piece)
 $$;
 
--- Splits a URL: the URL to fetch, its canonical spelling and its host, or the reason why it is invalid. url: the URL to
--- fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one spelling. problem: why it is invalid.
+-- Splits a URL. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
+-- spelling. problem: why the URL is invalid; then canonical and host are null.
 create or replace function parse_url(raw text, out url text, out canonical text, out host text, out problem text)
 language plpgsql immutable parallel safe as $$
 declare

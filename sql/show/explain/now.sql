@@ -80,8 +80,8 @@ begin
     end if;
 end $$;
 
--- The result of the last report of a page; none = it was never reported. The result is one of the words of
--- outcome_of(). A page whose last status was 301 or 308 is live only if the target of the redirect could not be used.
+-- The result of the last report of a page: one of the words of outcome_of(), or none if the page was never reported. A
+-- page whose last status was 301 or 308 is live only if the target of the redirect could not be used.
 create or replace function last_outcome(p page) returns text
 language sql immutable as $$
     select case when p.reported_at is null then 'none'

@@ -1,6 +1,7 @@
 -- URLs and names of hosts that are not a page in the crawl: the reason, and whether add_pages would add them.
 
--- Explains the name of a host. A block of a host applies to all of its pages.
+-- Explains the name of a host. Also gives the reasons of explain_holds(), for example a block: they apply to all pages
+-- of the host.
 create or replace function explain_host(t timestamptz, name text, id bigint) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups

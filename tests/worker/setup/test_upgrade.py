@@ -20,7 +20,7 @@ from recrawl.client.database import REPLACED
 from recrawl.setup import migrate, project
 from worker.setup import fixture
 from worker.setup.test_backup import assert_whole_and_alive, begin, connect, crawlers, prepared
-from worker.setup.test_migrate import Project, dump, one_line, rows
+from worker.setup.test_migrate import CONTENT, Project, dump, one_line, rows
 
 NewDatabase = Callable[..., str]
 FIXTURES = sorted(fixture.FOLDER.glob("*.sql.gz"))
@@ -48,6 +48,7 @@ def test_a_crawl_of_each_release_is_whole_in_this_version_and_goes_on(
     restore_release(file, server, elsewhere)
     prepared(elsewhere)
     assert dump(elsewhere) == dump(url), "the tables differ from those of a new crawl: `make fixture` before a release"
+    assert rows(elsewhere, CONTENT) == rows(url, CONTENT)
     with connect(elsewhere) as connection:
         connection.execute("select unblock_host('host2.test'), fetch_now(array(select page_id from page limit 1000))")
     assert_whole_and_alive(elsewhere)
