@@ -70,6 +70,21 @@ def test_an_uncommitted_pop_keeps_its_hosts_to_itself(crawl: Crawl, beside: Besi
     assert page["page_id"] in {other["page_id"] for other in crawl.next(ahead=MINUTE)}
 
 
+@pytest.mark.parametrize("discovery", [0, 1], ids=["gave a revisit", "gave a new page"])
+def test_a_call_does_not_lock_a_host_that_is_in_its_gap(crawl: Crawl, beside: Beside, discovery: int) -> None:
+    """The host keeps its place in the queue of hosts that did not give the page."""
+    crawl.value("select set_setting('discovery', %s)", str(discovery))
+    crawl.add("http://a.test/old", "http://b.test/old", due=[crawl.now] * 2, rate=[1] * 2)
+    crawl.add("http://a.test/new", "http://b.test/new")
+    crawl.tick()
+    (first,) = crawl.next(1)
+    assert first["url"].endswith("new") == bool(discovery)
+    (second,) = beside().next()
+    assert first["host"] != second["host"]
+    free = crawl.rows("select name from host where host_id > 0 for update skip locked")
+    assert free == [{"name": first["host"]}]
+
+
 def test_a_backlog_on_a_host_that_somebody_holds_keeps_no_other_waiting(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://held.test/")
     crawl.tick()

@@ -734,7 +734,7 @@ def test_a_database_that_is_away_is_told_once(running: Running, url: str, server
         connection.execute("select add_pages(array['http://a.test/'])")
         assert eventually(lambda: not waiting(connection))
     errors = running.stop(signal.SIGTERM)
-    assert errors.count("does not answer") == 1
+    assert errors.count("does not answer, trying again") == 1
 
 
 def test_the_workers_role_is_enough_for_the_worker(url: str) -> None:
@@ -813,7 +813,7 @@ def test_up_starts_its_server_again_and_again_when_that_is_killed_and_a_second_o
             assert second.process.returncode == 0
         errors = running.stop(signal.SIGINT)
     assert running.process.returncode == 0
-    assert errors.count("does not answer") == errors.count("answers again") == 2
+    assert errors.count("does not answer, trying again") == errors.count("answers again") == 2
     assert "Traceback" not in errors
     assert not running.left_running()
 
