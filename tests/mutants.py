@@ -46,7 +46,7 @@ TESTS = {
 }
 NOT_MUTATED = ("/lab/", "_pb2.py")
 DEFINED = re.compile(r"^ *(?:create or replace (?:function|view)|class|def) (\w+)", re.MULTILINE)
-LONGEST = 1800  # seconds, of the tests of one mutant
+LONGEST, LONGEST_TEST = 1800, 300  # seconds: all tests of one mutant, and each of them
 # PostgreSQL refuses such a mutant when the function is made, so no test is needed to see it.
 STILLBORN = re.compile(
     r"psycopg\.errors\.(SyntaxError|Undefined\w+|DatatypeMismatch|AmbiguousFunction|Invalid\w+Definition)"
@@ -178,6 +178,7 @@ def tried(mutant: Mutant, copy: Path, processes: str) -> tuple[str, str]:
     defined = DEFINED.findall(text, 0, mutant.start) or [mutant.path]
     tests = [*likely_files(mutant.path, defined[-1], tests), *tests]  # so most mutants are seen soon
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", processes, "-m", "not bench and not soak"]
+    command += ["-o", f"faulthandler_timeout={LONGEST_TEST}", "-o", "faulthandler_exit_on_timeout=true"]
     command += ["--keep-duplicates", *tests]  # without it pytest merges a file with its folder, and loses the order
     variables = {"PYTHONPATH": f"{copy / 'worker'}:{copy / 'tests'}", "CI": "1"}
     try:
