@@ -664,7 +664,7 @@ def test_a_sample_of_a_large_crawl_shows_what_moved_and_only_that(crawl: Crawl, 
     ("what", "why"),
     [
         ("update setting set budget = 1.1 * budget", "budget moved"),  # as measure_budget() does
-        ("update setting set budget = 1.04 * budget", None),
+        ("update setting set budget = 1.05 * budget", None),
         ("select set_robots('http://a.test/', 200, '', 60)", "frequencies moved"),
         ("select set_robots('http://a.test/', 200, '', 20)", None),
     ],

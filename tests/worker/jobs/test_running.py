@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers import Crawl
+from recrawl.jobs import running
 from recrawl.jobs.clock import BatchStarter
 from recrawl.jobs.registry import JOBS, JobEntry
 from recrawl.jobs.running import BatchRunner, IntervalRunner
@@ -55,3 +56,15 @@ def test_a_job_imports_nothing_from_the_folder_where_the_worker_was_started(
         BatchRunner(JOBS["rates"], url)("a test", 0)
     (line,) = (message for message in caplog.messages if message.startswith("job=rates"))
     assert "ok=true" in line
+
+
+def test_a_job_that_waits_for_another_is_not_taken_for_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "KILL_AFTER_DUE", timedelta(0))
+    runner = BatchRunner(JOBS["opic"], "")
+    for _ in range(2):
+        runner.kill_if_frozen(is_due=True)
+        assert runner.given_up == ""
+    runner.is_running = True
+    for _ in range(2):
+        runner.kill_if_frozen(is_due=True)
+    assert runner.given_up == "it gave no sign of life"
