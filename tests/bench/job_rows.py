@@ -21,7 +21,9 @@ from bench.table import Line, at_most, note
 
 ROUNDS = 3
 PAUSE = 20.0  # seconds between two runs
-PAGES: LiteralString = "select page_id, host_id, value, rate, due_on, promised from recrawl_internal.page_to_allocate"
+PAGES: LiteralString = (
+    "select page_id, host_id, value, rate, due_on, planned_interval from recrawl_internal.page_to_allocate"
+)
 NEVER_ALLOCATED: tuple[LiteralString, ...] = (
     "update recrawl_internal.page set frequency = null where frequency is not null",
     "update recrawl_internal.host_terms"

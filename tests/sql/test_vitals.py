@@ -519,6 +519,17 @@ def test_an_estimate_differs_little_from_look_to_look(crawl: Crawl) -> None:
         assert parts["due"] == pytest.approx(20_000, rel=0.1)
 
 
+def test_a_page_waits_for_a_crawler_from_its_slot_on(crawl: Crawl) -> None:
+    """The second page of the host waits for the gap, until the host has been ready for 5 seconds."""
+    crawl.add(*(f"http://a.test/{i}" for i in range(3)), due=[crawl.now - SECOND] * 3, rate=[1] * 3)
+    crawl.tick()
+    crawl.next(1)
+    waiting = "select due_crawler, due_gap from sample_due(%s, 40)"
+    for after, crawler, gap in ((0.999, 0, 2), (0.001, 1, 1), (4.999, 1, 1), (0.001, 2, 0)):
+        crawl.wait(after * SECOND)
+        assert crawl.row(waiting, crawl.now) == {"due_crawler": crawler, "due_gap": gap}
+
+
 def test_crawl_status_says_how_the_crawl_stands_now(crawl: Crawl) -> None:
     crawl.now = datetime.now(UTC) - 100 * SECOND
     crawl.add("http://a.test/", "http://b.test/", "http://c.test/")
