@@ -13,7 +13,6 @@ begin
         from pg_attribute a
         join pg_rewrite w on w.ev_class = of_view
         join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid
-                            and d.refclassid = 'pg_class'::regclass and d.refobjsubid > 0
         join pg_attribute s on s.attrelid = d.refobjid and s.attnum = d.refobjsubid and s.attname = a.attname
         where a.attrelid = of_view and a.attnum > 0 and col_description(d.refobjid, d.refobjsubid) is not null
         order by d.refobjid::regclass::text
