@@ -6,8 +6,7 @@ from page p
 where p.seen_days > 0;
 comment on view page_evidence is 'The evidence that the job rates learns the priors from.';
 
--- Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of all hosts that have none
--- of their own.
+-- Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of all other hosts.
 create or replace function put_priors(
     token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
 ) returns void

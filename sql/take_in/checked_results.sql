@@ -56,7 +56,7 @@ return coalesce(
         case when array_ndims((r.extras).links) > 1 then
             'links must be one list of URLs, without lists in it' end) end);
 
--- Checked values of the keys that most results do not have; null if a result has none of them. After a permanent
+-- Checked values of the keys that most results do not have; null if a result lacks all of them. After a permanent
 -- redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as a link.
 create or replace function checked_extras(e result_extras, status int) returns result_extras
 language sql stable parallel safe

@@ -36,13 +36,13 @@ clock.JOBS["vitals"] = replace(clock.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 clock.WARM_UP = timedelta(0)
 clock.ASK_EARLY_EVERY = timedelta(seconds=1)
-waits_for = {signal.Signals(int(number)) for number in sys.argv[2:]}
-signal.pthread_sigmask(signal.SIG_BLOCK, waits_for)
+go = {signal.SIGUSR2}
+signal.pthread_sigmask(signal.SIG_BLOCK, go)
 
 def ready():
     print("ready", flush=True)
-    if waits_for:
-        signal.sigwait(waits_for)
+    if sys.argv[2:] == ["held"]:
+        signal.sigwait(go)
 
 clock.run(sys.argv[1], ready)
 """
@@ -99,11 +99,10 @@ child.main("rates", "")
 
 
 @contextmanager
-def worker(url: str, before: str = "", *waits_for: signal.Signals, **environment: str) -> Iterator[Running]:
+def worker(url: str, before: str = "", *arguments: str, **environment: str) -> Iterator[Running]:
     if path := environment.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join([path, os.environ.get("PYTHONPATH", "")])
-    signals = [str(int(number)) for number in waits_for]
-    with Running("-c", before + WORKER, url, *signals, environment=os.environ | environment) as process:
+    with Running("-c", before + WORKER, url, *arguments, environment=os.environ | environment) as process:
         assert process.stdout.readline() == "ready\n"
         try:
             yield process
@@ -120,7 +119,7 @@ def held_worker(
     url: str, hold: LiteralString, before: str = ""
 ) -> Iterator[tuple[psycopg.Connection[tuple[Any, ...]], Running]]:
     """A worker whose jobs begin when another session has executed `hold`. The session comes with it."""
-    with psycopg.connect(url) as holder, worker(url, before, signal.SIGUSR2) as process:
+    with psycopg.connect(url) as holder, worker(url, before, "held") as process:
         holder.execute(hold)
         process.send_signal(signal.SIGUSR2)
         yield holder, process
@@ -135,7 +134,7 @@ def child_of(process: Running) -> int:
     return child
 
 
-# What keeps the job `rates` from its next step.
+# Statements after which the job `rates` waits, until their transaction ends.
 CANNOT_BEGIN: LiteralString = "lock table recrawl_internal.job in access exclusive mode"
 CANNOT_READ: LiteralString = "lock table recrawl_internal.page in access exclusive mode"
 CANNOT_WRITE: LiteralString = "lock table recrawl_internal.host_terms in share mode"
