@@ -410,7 +410,8 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         Client("")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="concurrency must be positive, got 0"):
         Client("", user_agent="me", concurrency=0)
-    for name in ("Zoë", "me\r\nCookie: x"):
+    names: list[Any] = ["Zoë", "me\r\nCookie: x", "", None]
+    for name in names:
         refusal = f"user_agent must consist of printable ASCII characters, got {name!r}"
         with pytest.raises(ValueError, match=re.escape(refusal)):
             Client("", user_agent=name)

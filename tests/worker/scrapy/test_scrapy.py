@@ -437,6 +437,7 @@ def test_what_cannot_work_is_one_line(project: Make, db: psycopg.Connection[Any]
         ("RECRAWL_IDLE", "soon", "RECRAWL_IDLE must be a number of seconds, got 'soon'"),
         ("RECRAWL_LEASE", "-1", "RECRAWL_LEASE must be a number of seconds, got '-1'"),
         ("CONCURRENT_REQUESTS", "-1", "CONCURRENT_REQUESTS cannot be used: concurrency must be positive, got -1"),
+        ("USER_AGENT", "", "cannot be used: user_agent must consist of printable ASCII characters, got ''"),
         ("TWISTED_REACTOR", "twisted.internet.selectreactor.SelectReactor", "recrawl needs Scrapy's asyncio reactor"),
     ],
 )

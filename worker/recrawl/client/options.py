@@ -42,8 +42,9 @@ def complete(given: Options) -> Options:
         raise TypeError(f"the client has no argument {min(unknown)}")
     if "user_agent" not in given:
         raise TypeError("the client needs the argument user_agent")
-    if not (given["user_agent"].isascii() and given["user_agent"].isprintable()):
-        raise ValueError(f"user_agent must consist of printable ASCII characters, got {given['user_agent']!r}")
+    name = given["user_agent"]
+    if not (isinstance(name, str) and name and name.isascii() and name.isprintable()):
+        raise ValueError(f"user_agent must consist of printable ASCII characters, got {name!r}")
     options = cast(Options, {**DEFAULTS, **given})
     if options["concurrency"] < 1:
         raise ValueError(f"concurrency must be positive, got {options['concurrency']}")
