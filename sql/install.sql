@@ -1,4 +1,4 @@
--- The executable table of contents of sql/.
+-- The executable table of contents of sql/. Each file uses only functions and views of the files above it.
 --
 -- The crawler's loop:
 --
@@ -11,6 +11,15 @@
 --                     │          ▲
 --                     ▼          │ prices, values
 --                 jobs/ rates · opic · allocate      jobs/        what the worker reads and writes
+--
+-- Around it:
+--
+--     people ──▶ settings, due times, hosts          steer/       what a person decides
+--     what happened ──▶ numbers by the minute        vitals/      also estimates of how much waits
+--     tables ──▶ views, explain_page                 show/        for people; writes nothing
+--     functions that all others use                  common/      limits, URLs, due times, frequencies, events
+--
+-- NAME_at(t, …) does at the time t what the public function NAME does now. Simulations and tests call it.
 --
 -- Values with a special meaning:
 --
@@ -35,7 +44,7 @@
 -- Words of these files that the glossary of the documents does not have:
 --
 --     cell      a sequence that holds a number: a time, a count or a set of bits. Writing it locks nothing
---     class     new pages whose values differ by less than a factor of two (words/lines.sql)
+--     class     new pages whose values differ by less than a factor of two (common/lines.sql)
 --     credit    how many new pages a host may give before its next revisit
 --     drain     to apply entries of the inbox to the queues
 --     head      where a scan of the pages of a host begins: a due time, or a rank for new pages. No page is before it
@@ -59,52 +68,44 @@ set search_path = recrawl_internal, pg_temp;
 \ir rights.sql
 
 -- Small functions that all files below use
-\ir words/limits.sql
-\ir words/sample.sql
-\ir words/refusals.sql
-\ir words/url.sql
-\ir words/times.sql
-\ir words/moves.sql
-\ir words/lines.sql
-\ir words/objective.sql
-\ir words/rate.sql
-\ir words/graph.sql
-\ir words/boost.sql
-\ir words/spoken.sql
-\ir words/comments.sql
-\ir words/settings.sql
+\ir common/limits.sql
+\ir common/sample.sql
+\ir common/refusals.sql
+\ir common/url.sql
+\ir common/host_names.sql
+\ir common/cells.sql
+\ir common/times.sql
+\ir common/moves.sql
+\ir common/lines.sql
+\ir common/objective.sql
+\ir common/rate.sql
+\ir common/graph.sql
+\ir common/boost.sql
+\ir common/words.sql
+\ir common/comments.sql
+\ir common/settings.sql
+\ir common/events.sql
 
--- Events, for people to read
-\ir vitals/events.sql
+-- Two views for people that functions read too
+\ir show/page_status.sql
+\ir show/settings.sql
 
 -- The queue's upkeep, by the worker and, a little at a time, by next_pages itself
+\ir hand_out/pace.sql
 \ir upkeep/horizon.sql
 \ir upkeep/host.sql
+\ir upkeep/free_slots.sql
+\ir upkeep/logs.sql
 \ir upkeep/reap.sql
 \ir upkeep/drain.sql
-\ir upkeep/logs.sql
 \ir upkeep/lost_ids.sql
 \ir upkeep/clock.sql
 \ir upkeep/measure.sql
 \ir upkeep/logins.sql
-\ir upkeep/tick.sql
-
--- Handing out
-\ir hand_out/row_types.sql
-\ir hand_out/pace.sql
-\ir hand_out/hosts_to_visit.sql
-\ir hand_out/slots.sql
-\ir hand_out/hand_out.sql
-\ir hand_out/next_pages.sql
-\ir hand_out/next_ready_at.sql
-\ir hand_out/blocked_pages.sql
-\ir hand_out/leases_of.sql
-\ir hand_out/release.sql
-\ir hand_out/extend_lease.sql
-\ir hand_out/take_slot.sql
 
 -- Taking in
 \ir take_in/row_types.sql
+\ir take_in/hosts.sql
 \ir take_in/intern_unknown.sql
 \ir take_in/intern.sql
 \ir take_in/add_pages.sql
@@ -120,20 +121,21 @@ set search_path = recrawl_internal, pg_temp;
 \ir take_in/robots.sql
 \ir take_in/claim.sql
 
--- A person steers
-\ir steer/steer.sql
-\ir steer/fetch_now.sql
-\ir steer/set_host.sql
-\ir steer/block_host.sql
-\ir steer/pause.sql
-\ir steer/exclude.sql
-\ir steer/keep_out.sql
-\ir steer/delete_pages.sql
-\ir steer/set_setting.sql
-\ir steer/set_rate.sql
-\ir steer/set_interval.sql
-\ir steer/set_value.sql
-\ir steer/boost.sql
+-- All steps of upkeep in one. The last one takes in links that a report set aside
+\ir upkeep/tick.sql
+
+-- Handing out
+\ir hand_out/row_types.sql
+\ir hand_out/hosts_to_visit.sql
+\ir hand_out/slots.sql
+\ir hand_out/hand_out.sql
+\ir hand_out/next_pages.sql
+\ir hand_out/next_ready_at.sql
+\ir hand_out/blocked_pages.sql
+\ir hand_out/leases_of.sql
+\ir hand_out/release.sql
+\ir hand_out/extend_lease.sql
+\ir hand_out/take_slot.sql
 
 -- What the worker reads and writes
 \ir jobs/job.sql
@@ -147,6 +149,22 @@ set search_path = recrawl_internal, pg_temp;
 \ir jobs/failures.sql
 \ir jobs/leader.sql
 
+-- A person steers
+\ir steer/steer.sql
+\ir steer/patterns.sql
+\ir steer/fetch_now.sql
+\ir steer/set_host.sql
+\ir steer/block_host.sql
+\ir steer/pause.sql
+\ir steer/keep_out.sql
+\ir steer/exclude.sql
+\ir steer/delete_pages.sql
+\ir steer/set_setting.sql
+\ir steer/set_rate.sql
+\ir steer/set_interval.sql
+\ir steer/set_value.sql
+\ir steer/boost.sql
+
 -- What happened, minute by minute
 \ir vitals/ready.sql
 \ir vitals/tail.sql
@@ -157,7 +175,6 @@ set search_path = recrawl_internal, pg_temp;
 \ir vitals/retention.sql
 
 -- Reporting
-\ir show/page_status.sql
 \ir show/page_of.sql
 \ir show/host_status.sql
 \ir show/coming.sql
@@ -172,14 +189,13 @@ set search_path = recrawl_internal, pg_temp;
 \ir show/opic_run.sql
 \ir show/graph.sql
 \ir show/sketch_distance.sql
-\ir show/settings.sql
 \ir show/internal_state.sql
 \ir show/boosts.sql
 \ir show/checkup.sql
-\ir show/explain/unknown.sql
 \ir show/explain/lease.sql
 \ir show/explain/dead.sql
 \ir show/explain/now.sql
+\ir show/explain/unknown.sql
 \ir show/explain/turn.sql
 \ir show/explain/worth.sql
 \ir show/explain_page.sql

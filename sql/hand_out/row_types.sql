@@ -19,9 +19,6 @@ begin
             host_tid tid, is_new boolean, given bigint, dropped bigint, last_start_by timestamptz,
             busy_until timestamptz, head_due timestamptz, head_new_rank real, head_new_id bigint);
     end if;
-    if to_regtype('slot_of_host') is null then
-        create type slot_of_host as (host_id bigint, slot timestamptz, start_by timestamptz);
-    end if;
 end $$;
 
 comment on type ask is
@@ -41,4 +38,3 @@ comment on type host_visited is
     'of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due: the first due time that a '
     'page of this visit has now, whether it was given or stays. head_new_rank, head_new_id: no new page that stays is '
     'before this rank and id; null if none stays or the host was chosen for revisits.';
-comment on type slot_of_host is 'A time in which a request to a host may start.';

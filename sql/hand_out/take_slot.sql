@@ -1,30 +1,6 @@
 -- take_slot: a slot without a page. A crawler needs it for a request that fetches no page, for example if the
 -- robots.txt of one host redirects to another host.
 
--- The id of a host. Makes the host if it is unknown. Raises if the setting max_unknown_hosts allows no more unknown
--- hosts in this minute. This setting is the only limit on hosts without pages. Refused calls count too. If two calls
--- come while the minute changes, one of them may not count.
-create or replace function host_for_crawler(t timestamptz, verb text, host text) returns bigint
-language plpgsql volatile as $$
--- plans: lookups; locks new keys
-declare
-    most         constant int := (select max_unknown_hosts from setting);
-    before       constant bigint := 10000000 * floor(extract(epoch from t) / 60)::bigint;
-    id           bigint := host_id_of(verb, host);
-begin
-    if id is null then
-        if (select c.last_value < before or c.last_value > before + 9000000 from new_host_count c) then
-            perform setval('new_host_count', before);
-        end if;
-        if nextval('new_host_count') > before + most then
-            perform refuse(format('%s: crawlers made %s hosts known in this minute, as many as the setting '
-                                  'max_unknown_hosts allows', verb, most));
-        end if;
-        id := host_named(verb, host);
-    end if;
-    return id;
-end $$;
-
 create or replace function take_slot_at(t timestamptz, host text, ahead interval, notice interval default '0')
 returns setof recrawl.slot
 language plpgsql volatile as $$

@@ -1,15 +1,6 @@
 -- The job allocate: the pages and hosts that it reads, the prices that it stores, and the due times that it moves to
 -- the new frequencies.
 
--- Whether a page takes part in allocation. Live pages take part if they were fetched before, or if their rate is
--- pinned. Pages that keep failing, and pages that are done or declined, do not take part.
-create or replace function takes_part(
-    state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
-) returns boolean
-language sql immutable parallel safe
-return state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
-       and (due_is in ('done', 'declined')) is not true;
-
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
 create or replace view page_to_allocate as

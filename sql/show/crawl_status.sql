@@ -28,17 +28,6 @@ begin
     inbox_wait := inbox_wait();
 end $$;
 
--- How long the oldest entry of the inbox has waited; null if the inbox is empty.
-create or replace function inbox_wait() returns interval
-language plpgsql volatile as $$
--- plans: lookups
-begin
-    -- The times of the inbox are clock times, not the given time of a call.
-    return (select greatest(clock_timestamp() - at, interval '0')
-            from inbox where at >= from_micros((select last_value from inbox_horizon))
-            order by at limit 1);
-end $$;
-
 -- The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen. A login can
 -- see that a session of another login has a snapshot, but not since when. For that it must be a member of the other
 -- login or of pg_read_all_stats.

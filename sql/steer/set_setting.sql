@@ -1,14 +1,6 @@
 -- set_setting: settings are the columns of one row. A constraint on the column checks the value. The name of the
 -- constraint is the text of the error.
 
--- The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».
-create or replace function names_allowed(rule text) returns text
-language sql stable security definer as $$
-    select string_agg(m[1], ', ')
-    from pg_constraint c, regexp_matches(pg_get_constraintdef(c.oid), '''(\w+)''', 'g') as m
-    where c.conrelid = 'setting'::regclass and c.conname = rule
-$$;
-
 -- Moves the due times of pages that follow the setting frequency, after the setting changed. A new frequency counts for
 -- known pages immediately, not only from their next fetch on. Pages that are late by the new frequency become due now,
 -- a microsecond apart, because a row of the queue is found by its due time.

@@ -16,16 +16,6 @@ create or replace function slack() returns interval
 language sql immutable parallel safe
 return interval '500 milliseconds';
 
--- A time as a number that a sequence can store: microseconds since 1970.
-create or replace function micros(t timestamptz) returns bigint
-language sql stable parallel safe      -- like extract()
-return greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
-
--- The time that a sequence stores.
-create or replace function from_micros(micros bigint) returns timestamptz
-language sql stable parallel safe
-return timestamptz 'epoch' + micros * interval '1 microsecond';
-
 -- The sequence with the horizon of a class of new pages.
 create or replace function new_horizon(class int) returns regclass
 language sql stable parallel safe

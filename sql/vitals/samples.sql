@@ -1,6 +1,36 @@
 -- Estimates of due revisits and of freshness from a few hundred blocks of the large tables, so that the cost does not
 -- grow with the tables.
 
+-- The number of due revisits and of new pages. blocks: how many blocks of each table are read. A smaller table is read
+-- whole.
+create or replace function sample_queue(
+    t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
+)
+language plpgsql volatile as $$
+-- plans: lookups
+declare
+    b         record;
+    revisits  float8 := 0;
+    new_pages float8 := 0;
+begin
+    is_estimate := greatest(blocks_of('queue'), blocks_of('new_page'), blocks_of('inbox')) > blocks;
+    for b in select * from sampled_blocks('queue', blocks) loop
+        revisits := revisits + b.times * (
+            select count(*) from queue where ctid >= b.first and ctid < b.past and due_at <= t);
+    end loop;
+    for b in select * from sampled_blocks('new_page', blocks) loop
+        new_pages := new_pages + b.times * (
+            select count(*) from new_page where ctid >= b.first and ctid < b.past);
+    end loop;
+    for b in select * from sampled_blocks('inbox', blocks) loop
+        new_pages := new_pages + b.times * (
+            select count(*) from inbox
+            where ctid >= b.first and ctid < b.past and old_due is null and old_rank is null and not revived);
+    end loop;
+    due := round(revisits);
+    waiting_new := round(new_pages);
+end $$;
+
 -- Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block. If a host has been
 -- ready for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for the gap. If a host
 -- has been ready for longer, all its pages wait for crawlers.
@@ -41,6 +71,53 @@ begin
         due_gap := due_gap + w.gap;
     end loop;
     due := due_blocked + due_crawler + due_gap;
+end $$;
+
+-- The oldest due time of a revisit. is_exact: no other host can have an older one. head_due of a host is never after
+-- the due times of its queue, but it may be before them. Therefore hosts are taken in order of head_due, and the queue
+-- of each says how old its oldest revisit really is. If there are too many hosts to read all of them, the hosts are
+-- used that a worker found last (late_host). Blocked hosts are included.
+create or replace function oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
+language plpgsql volatile as $$
+-- plans: whole
+declare
+    at_first constant int := 20;       -- the number of hosts that are checked
+    checked  int := 0;
+    first    record;
+begin
+    is_exact := blocks_of('host') <= 2000;
+    for first in
+        select f.host_id, f.head_due
+        from (
+            select h.host_id, h.head_due from host h where is_exact
+            union all
+            select h.host_id, h.head_due
+            from late_host l
+            cross join lateral (select * from host h where h.host_id = l.host_id offset 0) h
+            where not is_exact
+        ) f
+        where f.head_due <= t
+        order by f.head_due
+        limit at_first + 1
+    loop
+        exit when oldest <= first.head_due;
+        checked := checked + 1;
+        if checked > at_first then
+            is_exact := false;         -- this host may have an older one
+            exit;
+        end if;
+        oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
+    end loop;
+end $$;
+
+-- The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.
+create or replace function oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz) returns timestamptz
+language plpgsql volatile as $$
+-- plans: lookups
+begin
+    return (select q.due_at from queue q
+            where q.host_id = oldest_due_of.host_id and q.due_at between oldest_due_of.head_due and t
+            order by q.due_at limit 1);
 end $$;
 
 -- The estimated share of the value that is fresh, its standard error, and the share that was fetched at least once.
@@ -97,4 +174,15 @@ begin
            (select round((sum(value) filter (where is_seen) / nullif(sum(value), 0))::numeric, 9) from of_page)
     into fresh, fresh_error, covered
     from ratio r;
+end $$;
+
+-- How long the oldest entry of the inbox has waited; null if the inbox is empty.
+create or replace function inbox_wait() returns interval
+language plpgsql volatile as $$
+-- plans: lookups
+begin
+    -- The times of the inbox are clock times, not the given time of a call.
+    return (select greatest(clock_timestamp() - at, interval '0')
+            from inbox where at >= from_micros((select last_value from inbox_horizon))
+            order by at limit 1);
 end $$;

@@ -107,6 +107,20 @@ def test_every_function_can_be_read_in_one_sitting(functions: list[Row], sources
     assert {name: count for name, count in lines.items() if count > LONGEST} == {}
 
 
+def test_each_file_uses_only_functions_and_views_of_files_above_it() -> None:
+    """In the order of install.sql. So there is no circle, and nobody who reads in this order meets an unknown name."""
+    below: set[str] = set()
+    too_early = []
+    for path in reversed(project.sql_files()):
+        text = re.sub(r"--[^\n]*|'[^']*'", "", path.read_text())
+        made = re.findall(r"^create or replace (?:function|view) ([\w.]+)", text, re.MULTILINE)
+        used = {name for names in re.findall(r"\b(recrawl\.\w+)|(?<![\w.])(\w+)\s*\(|\b(?:from|join) (\w+)", text)
+                for name in names}  # fmt: skip
+        too_early += [f"{path.name}: {name}" for name in sorted(used & below - {*made})]
+        below |= {*made}
+    assert too_early == []
+
+
 # -- plans --
 
 

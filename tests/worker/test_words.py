@@ -1,4 +1,4 @@
-"""A number and a time are written in one way. tests/sql/test_spoken.py compares SQL with this."""
+"""A number and a time are written in one way. tests/sql/test_words.py compares SQL with this."""
 
 import time
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Numbers and times in words, for screens, messages and log lines. The functions read nothing but the time zone of
 this machine.
 
-sql/words/spoken.sql writes the same for explain_page, and a test compares the two. An unknown figure is a dash. One
+sql/common/words.sql writes the same for explain_page, and a test compares the two. An unknown figure is a dash. One
 space stands between a number and its unit.
 """
 

@@ -455,7 +455,7 @@ CHANGED_DECLARATIONS = {
     ],
     "a function that views call with one more argument": [
         (
-            "words/times.sql",
+            "common/times.sql",
             "start_window(gap interval, window_share real)",
             "start_window(gap interval, window_share real, x int = 4)",
         ),

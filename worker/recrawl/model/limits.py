@@ -1,4 +1,4 @@
-"""Numbers that SQL and Python must agree on. In SQL they are in sql/words/, except FIRST_CHANGES and FIRST_DAYS:
+"""Numbers that SQL and Python must agree on. In SQL they are in sql/common/, except FIRST_CHANGES and FIRST_DAYS:
 version 0001 writes them into host_terms. A test compares them."""
 
 # The least and the most fetches of a page per day: one in ten thousand days, and one a second.

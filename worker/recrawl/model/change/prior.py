@@ -3,7 +3,7 @@ host's pages.
 
 This is empirical Bayes. The belief about a page is a Gamma distribution with the parameters a and b: the prior a0 and
 b0 plus the evidence of the page, `changes` = a − a0 and `days` = b − b0. Fetches change only the evidence (learnt() in
-sql/words/rate.sql), so these two numbers are all that is stored of a page.
+sql/common/rate.sql), so these two numbers are all that is stored of a page.
 
 An alternative was to store totals of each page: changed visits, days seen changed and days seen unchanged. Both were
 compared on twenty simulated hosts, without a prior of all hosts. The mean rates are about equally good. If visits tell

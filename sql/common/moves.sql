@@ -49,6 +49,21 @@ language sql volatile as $$
     select count(*)::int from moved
 $$;
 
+-- Gives pages new due times. page_ids must be distinct. Returns how many pages it moved. A leased page keeps its place
+-- in the queue. Its row gets the new due time, until its report or the end of its lease. planned_due keeps the time
+-- that a page was planned for before it was moved. A page that had no next due time has no planned time either.
+create or replace function move_dues(page_ids bigint[], dues timestamptz[], new_due_is text) returns int
+language sql volatile as $$
+-- plans: lookups; locks page by id
+    select move_pages(array(
+        select move_of(p, w.new_due, new_due_is,
+                       case when is_never(p.due_at) is not true then coalesce(p.planned_due, p.due_at) end, p.frequency)
+        from unnest(page_ids, dues) as w (page_id, new_due)
+        join page p on p.page_id = w.page_id and p.state = 'live'
+        order by p.page_id
+        for update of p))
+$$;
+
 -- Whether the due time of a page follows from its frequency, or from a hint. If it does, a new frequency may make the
 -- page due earlier. It may make the page due later only if no hint brought it forward: see due_follows_frequency().
 -- Other due times have another reason: a caller set them, attempts failed, or robots.txt denies the page.

@@ -12,3 +12,11 @@ where a.attnum > 0 and not a.attisdropped
   and a.attname not in ('only_row', 'budget_is_measured', 'default_gap_since', 'full_logins');
 comment on view setting_column is
     'The settings in their order. A value that is not set is null in JSON; `says` has the form «unit: meaning».';
+
+-- The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».
+create or replace function names_allowed(rule text) returns text
+language sql stable security definer as $$
+    select string_agg(m[1], ', ')
+    from pg_constraint c, regexp_matches(pg_get_constraintdef(c.oid), '''(\w+)''', 'g') as m
+    where c.conrelid = 'setting'::regclass and c.conname = rule
+$$;

@@ -8,6 +8,15 @@
 -- stops the planner from computing an expression again at each place that uses it. Exponents stay above -700: below,
 -- exp() raises instead of returning 0.
 
+-- Whether a page takes part in allocation. Live pages take part if they were fetched before, or if their rate is
+-- pinned. Pages that keep failing, and pages that are done or declined, do not take part.
+create or replace function takes_part(
+    state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
+) returns boolean
+language sql immutable parallel safe
+return state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
+       and (due_is in ('done', 'declined')) is not true;
+
 -- Whether there is an allocation in force.
 create or replace function has_prices() returns boolean
 language sql stable
