@@ -1,7 +1,8 @@
-"""Drops columns. Locks: inbox, host, lease, page, pulse, fetch_log, job, pulling_in, budget_step, vital, vital_hour.
+"""Drops columns. Locks: inbox, host, lease, page, pulse, fetch_log, graph_news, job, pulling_in, budget_step and vitals.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
-page. Comments change. Internal functions lose theirs: these stand above the functions in sql/.
+page. The new sequence host_ask_count counts calls that a measured budget leaves out. Comments change. Internal
+functions lose theirs: these stand above the functions in sql/.
 """
 
 from alembic import op
@@ -49,6 +50,7 @@ COMMENTS = {
     ),
     "column inbox.old_due": "The place of the page in queue before the change; null = it was not in queue.",
     "column inbox.old_rank": "The place of the page in new_page before the change; null = it was not in new_page.",
+    "column budget_step.calls": "The value of ask_count minus the value of host_ask_count.",
     "column lease.round": (
         "A number that grows within the call of next_pages. Numbers may be missing. Most calls have one round."
     ),
@@ -61,6 +63,13 @@ COMMENTS = {
     "column page.due_is": (
         "The reason for due_at. set: a report gave the time, or add_pages for a page that was done or declined. done,"
         " declined: the page is never due. null: any other due time."
+    ),
+    "column page.planned_due": (
+        "The due time before a hint or fetch_now changed it; null = neither has changed it since the last fetch, or an "
+        "allocation has moved the page since."
+    ),
+    "column graph_news.page_id": (
+        "The page. A row with null says that unexclude brought pages back, so the whole graph must be read again."
     ),
     "column pulse.letters": (
         "One letter for each result, except for declined pages: c = changed, u = unchanged, n = nothing showed "
@@ -97,6 +106,10 @@ def upgrade() -> None:
     op.execute("""
         drop function if exists recrawl_internal.on_their_way();
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
+        create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
+        comment on sequence recrawl_internal.host_ask_count is
+            'count: calls of next_pages that named a host, while the budget is measured. next_pages counts it. If the '
+            'value jumps, a measured budget is too high or too low for a quarter of an hour.';
     """)
     for named, text in COMMENTS.items():
         kind, name = named.split()
@@ -112,6 +125,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("""
+        drop sequence recrawl_internal.host_ask_count;
         alter table recrawl_internal.inbox add column new_due timestamptz, add column new_rank real;
         update recrawl_internal.inbox i set
             new_due = p.due_at, new_rank = case when p.due_at is null then -p.value end

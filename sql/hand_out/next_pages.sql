@@ -53,8 +53,8 @@ create or replace function ask_of(
 ) returns ask
 language plpgsql volatile as $$
 declare
-    a    ask;
-    draw numeric;                      -- the second draw: it decides which class of new pages is asked first
+    a          ask;
+    class_draw numeric;                -- decides which class of new pages is asked first
 begin
     a.t := t;
     a.slots_from := t + in_seconds(notice);
@@ -67,13 +67,14 @@ begin
         a.only_host := coalesce(host_id_of('next_pages', host), 0);
     end if;
     select from_micros(h.last_value), l.last_value * 0.6180339887498949 % 1, l.last_value * 0.7548776662466927 % 1
-    into a.host_from, a.draw, draw
+    into a.host_from, a.draw, class_draw
     from host_horizon h, lease_id l;
     -- In the share `breadth` of the calls the search for new pages begins at a class that is drawn from all classes. So
     -- pages of low value do not wait for ever. Each draw is the fractional part of the lease id times an irrational
-    -- number. Such numbers are spread evenly between 0 and 1, even over a few calls.
-    a.first_class := case when draw < s.breadth::numeric
-                          then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
+    -- number. Such numbers are spread evenly between 0 and 1, even over a few calls. There are two draws, because new
+    -- pages are asked first if a.draw is large: calls that ask for them first would never have a small draw.
+    a.first_class := case when class_draw < s.breadth::numeric
+                          then floor((last_class() + 1) * class_draw / s.breadth::numeric) else 0 end;
     return a;
 end $$;
 
@@ -95,7 +96,8 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    -- Upkeep locks pages, which a report locks before hosts. So it needs a transaction that has locked nothing yet.
+    -- The order of locks is: pages, then hosts. Upkeep locks pages, and an earlier call in this transaction may have
+    -- locked hosts. So upkeep needs a transaction without an id: a transaction that locks a row gets one.
     may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give
@@ -128,7 +130,8 @@ begin
     -- 3
     pages_per_host := pages_per_host(a, n);
     -- Rounded by the draw, so that the mean over many calls is n × discovery, even if n is 1. A host with both kinds
-    -- gives the kind that is asked first. So new pages are asked first in the share `discovery` of the calls.
+    -- gives the kind that is asked first. So new pages are asked first in the share `discovery` of the calls: if n is
+    -- 1, in the same calls that want a new page.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
@@ -164,7 +167,8 @@ begin
         -- The hosts gave fewer pages than expected. The next round expects what they gave.
         pages_per_host := greatest(1, given::numeric / (cardinality(visit.due_hosts) + cardinality(visit.new_hosts)));
     end loop;
-    perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
+    perform nextval((case when host is null then 'short_ask_count' else 'host_ask_count' end)::regclass)
+    where s.budget_is_measured and (wanted > 0 or host is not null);
 end $$;
 
 create or replace function recrawl.next_pages(

@@ -55,8 +55,7 @@ begin
         if set_setting_at.value = 'measured' then
             -- The first measurements correct this value.
             value := coalesce(old.budget, 10000);
-            insert into budget_step (at, calls, short, handed_out)
-            select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
+            insert into budget_step select c.* from crawler_counters(t) c;
         end if;
     end if;
     begin

@@ -2,9 +2,12 @@
 -- the number of short calls: calls that returned fewer pages than the caller asked for.
 --
 --    at most a tenth short   pages waited for the crawlers. The crawlers cannot fetch more than they got, so the budget
---                            falls to that number
+--                            falls towards that number, at most 3 % in a step
 --    at least half short     the crawlers could fetch more. If the budget was used up, it rises. If not, the gaps of
 --                            the hosts are the limit, and it falls
+--
+-- Calls that name a host do not count: nearly all of them are short, because one host has few pages that may be fetched
+-- now. But the pages that they got count.
 --
 -- While no crawler calls, the budget stays. Crawlers that pause every night fetch less in a day than their speed at
 -- work says. If revisits wait while the crawlers pause, the budget is the mean over the day. If only new pages wait, it
@@ -26,6 +29,14 @@ create or replace function measuring_step() returns interval
 language sql immutable parallel safe
 return interval '5 minutes';
 
+-- The counters of the crawlers now, for the table budget_step.
+create or replace function crawler_counters(t timestamptz) returns budget_step
+language sql volatile as $$
+-- plans: inherited
+    select t, a.last_value - o.last_value, s.last_value, h.last_value
+    from ask_count a, host_ask_count o, short_ask_count s, handed_out_count h
+$$;
+
 -- Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as before.
 -- So the pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives
 -- since 1970, so they move by the difference between the two budgets.
@@ -43,12 +54,16 @@ end $$;
 create or replace function budget_after(budget float8, m measured) returns float8
 language sql immutable parallel safe
 return least(1e12, greatest(1, case
+    -- Many short calls, and less was fetched than the budget allows: the gaps are the limit.
     when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
         greatest(1.03 * m.hour, 0.995 * budget)
+    -- The budget was used up, and no step of the day had few short calls.
     when m.short_share >= 0.5 and m.most is null and m.now >= 0.97 * budget then 1.05 * budget
+    -- The budget was used up. It rises faster while it is far below a usual day.
     when m.short_share >= 0.5 and m.hour >= 0.93 * budget then
         greatest(budget, least(budget * case when budget < 0.9 * m.in_a_day then 1.03 else 1.005 end,
                                1.05 * greatest(m.most, m.hour)))
+    -- Few short calls: the crawlers are the limit.
     when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
     else budget end));
 
@@ -96,15 +111,14 @@ language plpgsql volatile as $$
 declare
     before     setting;
     last       budget_step;
-    this       record;
+    this       budget_step;
     new_budget float8;
 begin
     select * into last from budget_step order by at desc limit 1;
     if last.at is null or last.at > t - measuring_step() and last.at <= t then
         return;
     end if;
-    select a.last_value as calls, s.last_value as short, h.last_value as handed_out into this
-    from ask_count a, short_ask_count s, handed_out_count h;
+    this := crawler_counters(t);
     select * into before from setting where budget_is_measured for update skip locked;
     -- A pause of less than twelve hours, such as a night, becomes part of one long step. Of a longer pause, each twelve
     -- hours become a step that does not count in in_a_day. The rest of the pause counts like a night.
@@ -112,7 +126,7 @@ begin
         return;
     end if;
     delete from budget_step where at > t;                  -- these steps were written while the clock was ahead
-    insert into budget_step values (t, this.calls, this.short, this.handed_out);
+    insert into budget_step values (this.*);
     delete from budget_step where at < t - interval '24 hours'
         and at < (select s.at from budget_step s order by s.at desc offset 12 limit 1);
     new_budget := budget_after(before.budget, recent_measurements(t));

@@ -60,6 +60,22 @@ def test_it_rises_to_what_crawlers_can_do_and_falls_with_them(crawl: Crawl) -> N
     assert work(crawl, 30, 0) == before, "nobody asks"
 
 
+def test_calls_that_name_a_host_do_not_count(crawl: Crawl) -> None:
+    """The server for URLFrontier makes one for each host of an answer, and nearly all of them find too few pages. So
+    the budget did not fall with slow crawlers."""
+    measured_from_5000(crawl)
+    crawl.value("select set_setting('budget', '15000')")
+    measure(crawl)
+    for _ in range(180):
+        pages = crawl.next(5, ahead=MINUTE)
+        for page in pages:
+            assert not crawl.rows("select next_pages_at(%s, 9, '0', '1 min', 9, host => %s)", crawl.now, page["host"])
+        crawl.report_ok(pages)
+        crawl.wait(MINUTE)
+        crawl.value("select tick_at(%s, 100, 1000)", crawl.now)
+    assert crawl.value("select budget from setting") == pytest.approx(7200, rel=0.1)
+
+
 def test_a_clock_that_was_set_back_does_not_stop_it(crawl: Crawl) -> None:
     """A tick deleted its only step before a crawler had called, and no other step ever followed."""
     measured_from_5000(crawl)
