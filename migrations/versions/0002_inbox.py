@@ -1,4 +1,4 @@
-"""Drops columns. Locks: inbox, host, lease, page, pulse, fetch_log, graph_news, job, pulling_in, budget_step and vitals.
+"""Drops columns. Locks: inbox, host, lease, page, logs, graph_news, job, pulling_in, budget_step, vital, vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. The new sequence host_ask_count counts calls that a measured budget leaves out. Comments change. Internal

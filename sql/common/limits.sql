@@ -1,5 +1,5 @@
--- Numbers that are used in more than one place. Numbers that Python also uses are in recrawl.model.limits too. A test
--- compares both.
+-- Numbers that are used in more than one place. Those that Python also uses are in recrawl.model.limits or
+-- recrawl.client too. A test compares both.
 
 -- The upper limit of the setting max_ahead. The due time of a leased page is at least this long after the end of its
 -- lease, so that calls with a look-ahead do not find the page.

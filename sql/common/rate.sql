@@ -56,6 +56,9 @@ return case when rate * planned_days < 1e-6 then days
 -- change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing. The result is exact if the
 -- number of changes is known: no change, a counted number, or one change of known age. If it is only known that there
 -- was at least one change, the result is the Gamma distribution with the mean and the variance of the exact one.
+--
+-- a, b: the belief before the fetch, as changes in days. surprise = -ln P(no change), q = P(no change) / P(change),
+-- s = worth / (b + worth). After a change the rate has the mean a / b · `mean` and the variance a / b² · `variance`.
 create or replace function learnt(
     had_changes float8, had_days float8, prior_changes float8, prior_days float8,
     days float8, planned_days float8, counted int, is_changed boolean, age_days float8
@@ -77,7 +80,6 @@ begin atomic
                        case when surprise < 1e-4 then 1 / surprise - 0.5 + surprise / 12
                             else 1 / (exp(surprise) - 1) end as q
                 from (select a, b, worth, worth / (b + worth) as s,
-                             -- minus the logarithm of the probability of no change
                              least(100, a * case
                                  when worth < 1e-4 * b then worth / b * (1 - worth / b * (0.5 - worth / b / 3))
                                  else ln(1 + worth / b) end) as surprise

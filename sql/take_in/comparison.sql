@@ -37,12 +37,15 @@ begin atomic
            case when modified_at > since then date_part('epoch', seen_at - modified_at) / 86400 end,
            base,
            is_open,
+           -- is_same
            is_open or case when stated is null then not differs else not stated and p.base_at is null end
     from (select base, modified_at, stated, differs,
+                 -- A statement is about the time since the last fetch, a comparison about the time since the base.
                  case when stated is null then base else p.fetched_at end as since,
                  p.fetched_at is not null and coalesce(stated, differs) is null
                      and num_nonnulls((r.extras).sketch, r.content_hash, r.etag) = 0 as is_open
           from (select base, modified_at,
+                       -- What the crawler or a 304 says; null = nothing, so the versions are compared.
                        case when r.status = 304 then case when p.base_at is null then false end
                             else coalesce(r.changes > 0, r.changed) end as stated,
                        coalesce((r.extras).sketch <> p.sketch,

@@ -37,8 +37,8 @@ begin
     where r.problem is null;
 
     with
-    -- The pages of all URLs, except those that were set aside before and are still locked. A URL that another
-    -- transaction is taking in now has code `waiting`.
+    -- The pages of all URLs, except those that were set aside before and are still locked: they are passed as null,
+    -- and get no page. A URL that another transaction is taking in now has code `waiting`.
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(
@@ -185,7 +185,8 @@ begin
         target := redirect.moved_to;
         state := null;
         for hop in 1 .. 10 loop
-            exit when target is null or target = redirect.page_id;
+            exit when target is null or target = redirect.page_id;               -- a dead end, or a circle
+            -- A page of this batch that moves is still live in the table. So the batch is asked first.
             if target = any (moving) then
                 target := moving_to[array_position(moving, target)];
                 continue;

@@ -11,7 +11,8 @@ declare
     made text[];                       -- new names that share the host of another name
 begin
     with
-    -- Names without a row, each with the name whose host it shares.
+    -- Names without a row, each with the name whose host it shares. `hosts` are names too, without such a name: unnest
+    -- gives null for the elements that the shorter array does not have.
     given as materialized (
         select distinct on (n.name) n.name, n.asked_as
         from unnest(names || hosts, hosts) as n (name, asked_as)

@@ -110,6 +110,7 @@ begin
     select u.ord, (u.given).url,
            case when u.problem is null then nullif(page_ids[u.place], 0) end,
            case when u.problem is not null then 'invalid'
+                -- another transaction takes the URL in now
                 when page_ids[u.place] = 0 and reasons[u.place] is null then 'waiting'
                 when page_ids[u.place] = 0 then 'excluded'
                 when is_new[u.place] and firsts[u.place] = u.ord then 'new'

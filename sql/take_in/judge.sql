@@ -83,9 +83,9 @@ end;
 -- A result ends a page if it stops or postpones its fetches: 410, a permanent redirect, declined, or a due time, which
 -- can lie in the year 2200.
 --
--- turn is the place of the result among the results of its page in the same call: `first` = it is the one that may
--- count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease comes
--- first.
+-- turn is the place of the result among the results of its page in the same call (turns_of): `first` = it is the one
+-- that may count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease
+-- comes first.
 create or replace function verdict_on(
     t timestamptz, r result, p page, l lease_place, moved_to bigint, turn text, rules judging_rules
 ) returns setof verdict
@@ -110,9 +110,13 @@ begin atomic
                           and (r.status = 410 or (r.extras).redirect_to is not null or (r.extras).due is not null
                                or (r.extras).declined) then 'invalid'
                      when p.page_id is null then 'unknown_page'
+                     -- reported on this lease before
                      when turn = 'repeated' or r.lease_id in (p.last_lease, p.stale_lease) then 'duplicate'
+                     -- without a lease, and no newer than the last fetch
                      when r.lease_id is null and r.fetched_at <= p.fetched_at then 'duplicate'
+                     -- reported on a newer lease before
                      when r.lease_id < p.last_lease and l.slot is not null then 'duplicate'
+                     -- the lease has ended, or does not have the page
                      when r.lease_id is not null and l.slot is null then 'stale_lease'
                      when turn = 'outranked' then 'duplicate'
                      else 'ok'
@@ -237,27 +241,32 @@ create or replace function judge(
 ) returns setof judgement
 language sql stable rows 1
 begin atomic
-    -- 4.
+    -- 4. The columns of judgement, in their order.
+    -- answer
     select (r.ord, r.page_id, v.code, detail_of(v.code, v.is_observed, r),
             case when n.state = 'live' and not is_never(n.due_at) then greatest(n.due_at, t) end, null
            )::recrawl.report_result,
            v.is_on_lease,
            v.is_observed,
+           -- is_graph_news
            d.is_counted and (n.state <> p.state
                          or (r.extras).relevance is not null
                             and (r.extras).relevance::real is distinct from p.relevance),
            case when d.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end,
            case when d.is_counted then fetches_after(t, r, p, v, c, e) end,
            case when d.is_counted then (r.extras).meta end,
+           -- move
            case when n.state <> p.state
                      or d.sets_due and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
                (p.host_id, p.page_id, d.old_due, case when not v.is_on_lease and p.due_at is null then -p.value end,
                 v.is_on_lease and v.outcome = 'failed')::page_move end,
            host_update_of(t, r, p, l, v, d.retry_after),
+           -- unused_slot
            case when v.is_on_lease and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end,
            case when e.days is not null then
                (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end,
+           -- pulse: its letter, the seconds that it came late, and the whole intervals that passed
            (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
             d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part

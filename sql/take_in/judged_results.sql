@@ -33,7 +33,8 @@ begin
         order by r.ord);
 end $$;
 
--- Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it.
+-- Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it. turns: from
+-- turns_of(); null if each page has one result.
 create or replace function judged_results(
     t timestamptz, results result[], turns text[], leases locked_lease[],
     locked locked_pages, redirects bigint[], rules judging_rules

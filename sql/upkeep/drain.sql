@@ -10,6 +10,8 @@
 --    neither                the page enters for the first time
 --    revived                the page was dead and is live again. It enters, unless it has a place
 --
+-- With `failed`, a request of the page failed, and its host may be the reason: see count_failures().
+--
 -- Entries do not say where the page belongs, because an entry that was committed late, or written while the clock was
 -- ahead, is applied after newer entries. Example: a page at 12:00 moves to 13:00, and then to 14:00. The second entry
 -- (old_due 13:00) is applied first and finds no page there. The first one (old_due 12:00) then moves it, to 14:00.
@@ -173,8 +175,9 @@ declare
     -- below it.
     since   timestamptz;
     slices  int;                       -- 16 if there are many entries, otherwise 1; one slice is drained
-    slice   int;
+    slice   int;                       -- the one with the oldest entry, so each has its turn
     reach   int;                       -- the number of the oldest entries that are read
+    longest constant int := 64 * max_entries;          -- reach, if all hosts of the oldest entries are locked
     hosts   bigint[];
     entries inbox[];
     failing record;
@@ -196,11 +199,11 @@ begin
             where host_id % slices = slice % slices);
         hosts := array(
             select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
-        exit when cardinality(hosts) > 0 or reach = max_entries * 64;
+        exit when cardinality(hosts) > 0 or reach = longest;
         -- Other transactions have locked all of these hosts, perhaps for a long time. Other hosts must not wait for
         -- that: read more entries, of all hosts.
         slices := 1;
-        reach := max_entries * 64;
+        reach := longest;
     end loop;
 
     with

@@ -41,7 +41,8 @@ language plpgsql volatile as $$
 -- plans: lookups; locks host
 declare
     h        host;
-    earlier  smallint;
+    earlier  smallint;                 -- strikes before this one
+    strikes  smallint;                 -- with this one
     until    timestamptz;
     asked    constant timestamptz :=
         case when retry_after is not null then t + least(greatest(retry_after, '1 second'), '24 hours') end;
@@ -53,8 +54,8 @@ begin
     else
         until := case when asked is not null and earlier = 0 then asked
                       else greatest(asked, t + backoff('60 seconds', '24 hours', earlier)) end;
-        earlier := least(earlier, 30) + 1;
-        perform block_until(host_id, until, reason, earlier, t), note_strike(t, h.name, until, reason, earlier);
+        strikes := least(earlier, 30) + 1;
+        perform block_until(host_id, until, reason, strikes, t), note_strike(t, h.name, until, reason, strikes);
     end if;
 end $$;
 

@@ -18,7 +18,7 @@ language plpgsql volatile as $$
 declare
     horizon constant timestamptz := from_micros((select last_value from lease_horizon));
     given_back int;
-    expired    int;
+    failed     int;                    -- attempts
 begin
     -- The common case costs one index probe.
     if not exists (select from lease where lease_until between horizon and t) then
@@ -62,7 +62,7 @@ begin
         for update of p skip locked
     ),
     -- Delete each lease if all of its unreported pages are locked here.
-    expired as (
+    deleted as (
         delete from lease l using ended e
         where l.ctid = e.tid and (l.ctid in (
             select i.lease_tid from item i where (i.page_id in (select f.page_id from free f)) is not true)) is not true
@@ -70,14 +70,15 @@ begin
     ),
     -- The pages that go back.
     unreported as materialized (
-        select * from free f where (f.lease_tid in (select e.tid from expired e)) is true
+        select * from free f where (f.lease_tid in (select d.tid from deleted d)) is true
     ),
     -- The page has one more failed attempt, if it was not fetched.
     counted as (
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
             due_at = u.new_due,
-            planned_due = nullif(p.planned_due, u.due),    -- see release_at()
+            -- See release_at().
+            planned_due = nullif(p.planned_due, u.due),
             due_is = case when not is_never(p.due_at) then p.due_is end
         from unreported u where p.page_id = u.page_id
     ),
@@ -89,7 +90,7 @@ begin
         returning 1
     )
     select (select count(*) from moved), (select count(*) from unreported where not was_fetched)
-    into given_back, expired;
-    perform note_no_request(t, expired, 0) where expired > 0;
+    into given_back, failed;
+    perform note_no_request(t, failed, 0) where failed > 0;
     return given_back;
 end $$;

@@ -43,9 +43,9 @@ class Client:
         self._options = given = complete(options)
         self.concurrency, self.user_agent = given["concurrency"], given["user_agent"]
         self._clock = Clock()
-        self._asking = Database(dsn, self._clock)  # a second connection: no page and no slot waits for a long report
         self._database = Database(dsn, self._clock)
-        robots_cache = RobotsCache(self._asking, self.user_agent) if given["robots"] else None
+        self._quick_database = Database(dsn, self._clock)  # its calls wait for no report, so that pages come in time
+        robots_cache = RobotsCache(self._quick_database, self.user_agent) if given["robots"] else None
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
         access_to = robots_cache.access_to if robots_cache else lambda _: Access.ALLOWED
         self._in_hand = InHand(self._clock, preparation, self.concurrency, access_to)
@@ -54,10 +54,12 @@ class Client:
         self._runner = Runner(self._in_hand, self.user_agent, given["on_outcome"])
         self._missed_slots = MissedSlots(self.counts, preparation, self.concurrency)
         self._sender = Sender(self._database, self._runner)
-        self._asker = Asker(self._asking, self._runner, self._sender, robots_cache, given)
-        self._lease_keeper = LeaseKeeper(self._database, self._asking, self._runner, self._missed_slots, given["lease"])
+        self._asker = Asker(self._quick_database, self._runner, self._sender, robots_cache, given)
+        self._lease_keeper = LeaseKeeper(
+            self._database, self._quick_database, self._runner, self._missed_slots, given["lease"]
+        )
         self._own_requests = OwnRequests(
-            self._database, self._asking, robots_cache, self._sender, self._runner, given["sitemaps"]
+            self._database, self._quick_database, robots_cache, self._sender, self._runner, given["sitemaps"]
         )
         self._signals = 0
 
@@ -65,8 +67,8 @@ class Client:
         self._runner.open()
         try:
             await self._database.open()
-            await self._asking.open()
-            await self._asking.ask_the_time()
+            await self._quick_database.open()
+            await self._quick_database.ask_the_time()
             if self._options["stop_on_signals"]:
                 for number in SIGNALS:
                     asyncio.get_running_loop().add_signal_handler(number, self.interrupt)
@@ -74,7 +76,7 @@ class Client:
             await self._close()
             raise
         self._in_hand.answer_time += 2 * self._clock.max_error(time.monotonic())
-        self._asks = self._runner.background(self._asker.ask_until_closed())
+        self._asker_task = self._runner.background(self._asker.ask_until_closed())
         self._runner.background(self._sender.send_for_ever())
         self._runner.background(self._lease_keeper.give_back_for_ever())
         self._runner.background(self._lease_keeper.extend_leases_for_ever())
@@ -122,12 +124,12 @@ class Client:
     async def _end(self, seconds: float) -> None:
         """Waits for visits and own requests for this time, then cancels those that still run. Sends what is left. It
         takes at most a few seconds more."""
-        give_up = self._database.give_up_at = self._asking.give_up_at = time.monotonic() + seconds
+        give_up = self._database.give_up_at = self._quick_database.give_up_at = time.monotonic() + seconds
 
         def left() -> float:
             return max(0.0, give_up - time.monotonic())
 
-        await asyncio.wait([self._asks], timeout=max(1.0, left()))  # an answer of next_pages may be on its way
+        await asyncio.wait([self._asker_task], timeout=max(1.0, left()))  # an answer of next_pages may be on its way
         await self._runner.end_visits(left())
         # A visit may have just reported a sitemap. The task that reads the sitemap then needs a moment.
         await self._runner.end_tasks("own request", max(0.1, left()))
@@ -136,7 +138,7 @@ class Client:
 
     async def _close(self) -> None:
         await self._runner.end_tasks("loop", 0)
-        await self._asking.close()
+        await self._quick_database.close()
         await self._database.close()
 
     def __aiter__(self) -> Self:

@@ -194,7 +194,7 @@ class InHand:
     def start_waiting(self, pages: list[Page], now: float) -> None:
         for page in pages:
             if self.is_closed:
-                self._give_back(page, "released")
+                self._give_one_back(page, "released")
             elif not is_request(page) and self._access_to(page.url) is Access.DENIED:
                 self._deny(page)
             else:
@@ -226,9 +226,9 @@ class InHand:
                 self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
-                self._give_back(page, "missed")
+                self._give_one_back(page, "missed")
             elif now > last - self._preparation.least_time:
-                self._give_back(page, "unready")
+                self._give_one_back(page, "unready")
             else:
                 access = Access.ALLOWED if page.kind == "robots" else self._access_to(page.url)
                 if access is Access.DENIED:
@@ -301,7 +301,7 @@ class InHand:
     def give_back_if_late(self, page: Page, now: float, outcome: str) -> None:
         """Gives a running page back, if its slot has passed before its request began."""
         if now > self._window(page, now)[1]:
-            self._take_back(page, outcome)
+            self._give_back_yielded(page, outcome)
 
     def prepared(self, page: Page, now: float) -> None:
         """A visit is ready for its request. If visits need more time than before, pages come earlier from now on."""
@@ -316,7 +316,7 @@ class InHand:
         """How many seconds its request must wait for its slot. At 0 it may begin, if the page was not given back."""
         first, _ = self._window(page, now)
         if page in self._blocked:
-            self._take_back(page, "blocked")
+            self._give_back_yielded(page, "blocked")
         elif now < first:
             return first - now
         else:
@@ -326,7 +326,7 @@ class InHand:
             self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
         return 0.0
 
-    def _take_back(self, page: Page, outcome: str) -> None:
+    def _give_back_yielded(self, page: Page, outcome: str) -> None:
         """Gives back a page that was yielded, and whose request did not begin."""
         if self.try_settle(page):
             self.counts["requests"] -= 1
@@ -340,7 +340,7 @@ class InHand:
             page.is_settled, page.slot_used = True, slot_used
             return True
 
-    def ended(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
+    def settled(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
         """The caller has ended the page, with a result to report, or with None to give the page back."""
         self.counts["declined"] += result is not None and "declined" in result
         self._finish(page, result, body=body)
@@ -388,7 +388,7 @@ class InHand:
         if until is not None:
             lease.until = self._clock.to_monotonic(until)
             return
-        lease.until = math.inf
+        lease.until = math.inf  # it is not extended again
         for page in list(lease.pages.values()):
             if self.try_settle(page):
                 self._leave(page, OVER)
@@ -430,8 +430,8 @@ class InHand:
 
     # ---- the parts of all transitions
     #
-    # _give_back ──▶ _finish ──┬─▶ _leave ─────────▶ _move, _free    the page has ended; its visit's place is free
-    #                          └─▶ _leave_lease                      if it has no result: nothing will be reported
+    # _give_one_back ──▶ _finish ──┬─▶ _leave ─▶ _move, _free    the page has ended; the place of its visit is free
+    #                              └─▶ _leave_lease              if it has no result: nothing will be reported
 
     def _window(self, page: Page, now: float) -> tuple[float, float]:
         return self._clock.window(page.fetch_at, page.start_by, now)
@@ -456,9 +456,9 @@ class InHand:
 
     def _give_all_back(self, pages: Iterable[Page], outcome: str) -> None:
         for page in pages:
-            self._give_back(page, outcome)
+            self._give_one_back(page, outcome)
 
-    def _give_back(self, page: Page, outcome: str) -> None:
+    def _give_one_back(self, page: Page, outcome: str) -> None:
         if self.try_settle(page):
             self._finish(page, outcome=outcome)
 

@@ -38,14 +38,14 @@ class OwnRequests:
     def __init__(
         self,
         database: Database,
-        asking: Database,
+        quick_database: Database,
         robots_cache: RobotsCache | None,
         sender: Sender,
         runner: Runner,
         sitemaps: bool,
     ) -> None:
         self._database = database
-        self._asking = asking  # its calls wait for no report, so that slots come in time
+        self._quick_database = quick_database  # its calls wait for no report, so that slots come in time
         self._robots_cache = robots_cache
         self._sender = sender
         self._runner = runner
@@ -55,7 +55,7 @@ class OwnRequests:
         self.extras = 0  # that have no answer yet
 
     def read_answer(self, page: Page) -> None:
-        """Reads the answer to a page that was yielded, if the client needs it."""
+        """Begins to wait for the answer to a page that was yielded, if the client needs it."""
         if page in self._runner.answers:
             return
         if page.kind == "robots" and self._robots_cache:
@@ -108,7 +108,7 @@ class OwnRequests:
             self._in_hand.robots_came(first, failed)
             self._runner.catch_up()
 
-    async def _fetch_robots(self, answer: Answering) -> tuple[robots.Answer, Result] | None:
+    async def _fetch_robots(self, answer: Answering) -> tuple[robots.RobotsAnswer, Result] | None:
         """The answer after all redirects, and the last result. None: there was no request, or the client ends."""
         redirects = 0
         while True:
@@ -125,16 +125,16 @@ class OwnRequests:
             try:
                 target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)
             except NoHost:
-                return robots.Answer(404), result
+                return robots.RobotsAnswer(404), result
             if target is None:
                 # Unless the client ends, this counts as if the target had not answered.
-                return None if self._in_hand.is_closed else (robots.Answer(0), result)
+                return None if self._in_hand.is_closed else (robots.RobotsAnswer(0), result)
             redirects, answer = redirects + 1, target
 
     async def _with_slot(self, url: str, kind: Kind, meta: object = None, tries: int = 1) -> Answering | None:
         """Puts a request with a slot of its own into the line. None: the host gives no slot, or the client ends."""
         host = urlsplit(url).hostname or ""
-        while not (slot := await self._asking.take_slot(host, self._in_hand.notice)):
+        while not (slot := await self._quick_database.take_slot(host, self._in_hand.notice)):
             tries -= 1
             if tries <= 0 or self._in_hand.is_closed:
                 return None
@@ -185,10 +185,10 @@ class OwnRequests:
             if body and 200 <= result.get("status", 0) < 300:
                 self._in_hand.counts["from_sitemaps"] += await take_sitemap(self._database, page.meta, body)
         except FAULTS:
-            self._runner.end(page, result)
+            self._runner.finish(page, result)
             raise
         except BaseException:
             page.slot_used = True
-            self._runner.end(page, None)
+            self._runner.finish(page, None)
             raise
-        self._runner.end(page, result)
+        self._runner.finish(page, result)

@@ -11,22 +11,24 @@ from recrawl.client.answers import Headers, Result, request_headers, result_of
 Kind = Literal["page", "robots", "sitemap", "extra"]
 # Ends a page. Returns False if it had ended before. Arguments: the page, the result (None = give the page back), the
 # body (if the client reads it), and whether a request used the slot of a page that is given back.
-End = Callable[["Page", Result | None, bytes | str | None, bool], bool]
+Settle = Callable[["Page", Result | None, bytes | str | None, bool], bool]
 
 
 class Page:
     """Request `url` with `request_headers` once, without following redirects. Then report the answer, or release.
 
     Some pages in hand are requests of the client, and no pages of the crawl. Request and report them in the same way.
-    Their kind is `robots` for a robots.txt, and `extra` for a request that you asked for with `Client.extra_request`.
+    Their kind is `robots` for a robots.txt, and `extra` for a request that you asked for with `Client.extra_request`. A
+    page of kind `sitemap` is a page of the crawl, and the client reads its answer too.
     """
 
     __slots__ = (
-        "_end", "attempt", "began", "content_hash", "etag", "fetch_at", "host", "is_settled", "kind", "last_modified",
-        "lease_id", "lease_until", "meta", "page_id", "request_headers", "slot_used", "start_by", "url", "value",
+        "_settle", "attempt", "began", "content_hash", "etag", "fetch_at", "host", "is_settled", "kind",
+        "last_modified", "lease_id", "lease_until", "meta", "page_id", "request_headers", "slot_used", "start_by",
+        "url", "value",
     )  # fmt: skip
 
-    def __init__(self, row: Any, user_agent: str, kind: Kind, end: End) -> None:
+    def __init__(self, row: Any, user_agent: str, kind: Kind, settle: Settle) -> None:
         self.page_id: int = row.page_id
         self.url: str = row.url
         self.host: str = row.host
@@ -45,7 +47,7 @@ class Page:
         self.is_settled = False  # it has ended: reported, released, declined, lost, denied, or missed its slot
         self.slot_used = False  # it was released, but a request used its slot
         self.began = 0.0  # the monotonic time when it was yielded or its request began; 0 = not yet
-        self._end = end
+        self._settle = settle
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.url}>"
@@ -71,19 +73,19 @@ class Page:
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
         if due is not None:
             result["due"] = due if isinstance(due, str) else due.isoformat()
-        return self._end(self, result | more, None if self.kind == "page" else body, False)
+        return self._settle(self, result | more, None if self.kind == "page" else body, False)
 
     def decline(self) -> bool:
         """Says that you will never request this page. It is not handed out again until somebody calls fetch_now, or
         adds it again with a due time. You may call this from any thread."""
         if is_request(self):
             return self.report(0)
-        return self._end(self, {"declined": True}, None, False)
+        return self._settle(self, {"declined": True}, None, False)
 
     def release(self, *, slot_used: bool = False) -> bool:
         """Releases the page: another crawler may get it. `slot_used` says that a request to its host was sent in its
         slot. You may call this from any thread."""
-        return self._end(self, None, None, slot_used)
+        return self._settle(self, None, None, slot_used)
 
 
 def is_request(page: Page) -> bool:
@@ -102,4 +104,4 @@ def request_row(url: str, host: str, slot: tuple[datetime, datetime], meta: obje
 def robots_request(page: Page) -> Page:
     """The request of the robots.txt that a page needs. It uses the slot of this page."""
     row = request_row(robots.address(page.url), page.host, (page.fetch_at, page.start_by))
-    return Page(row, page.request_headers["User-Agent"], "robots", page._end)
+    return Page(row, page.request_headers["User-Agent"], "robots", page._settle)

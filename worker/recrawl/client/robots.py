@@ -62,7 +62,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RobotsAnswer:
     """The answer to a request of robots.txt: its text, the target of a redirect, or only a status."""
 
     status: int
@@ -70,17 +70,17 @@ class Answer:
     redirect_to: str | None = None
 
 
-def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answer:
+def answer_of(result: Result, body: bytes | str | None, redirects: int) -> RobotsAnswer:
     """Reads the answer to a request for robots.txt: a text, a redirect, or only a status. A redirect without a target,
     or one redirect too many, counts as a robots.txt that does not exist."""
     status: int = result["status"]
     if status not in range(100, 1000):
-        return Answer(0)  # no answer
+        return RobotsAnswer(0)  # no answer
     if status in REDIRECTS and "redirect_to" in result and redirects < MOST_REDIRECTS:
-        return Answer(status, redirect_to=result["redirect_to"])
+        return RobotsAnswer(status, redirect_to=result["redirect_to"])
     if 200 <= status < 300:
         if body is None:
-            return Answer(0)  # the visit did not say what it contains
+            return RobotsAnswer(0)  # the visit did not say what it contains
         text = body if isinstance(body, str) else body[:LONGEST].decode("utf-8", "replace")
-        return Answer(status, text=storable(text.removeprefix("\ufeff"))[:LONGEST])
-    return Answer(404 if 100 <= status < 400 else status)
+        return RobotsAnswer(status, text=storable(text.removeprefix("\ufeff"))[:LONGEST])
+    return RobotsAnswer(404 if 100 <= status < 400 else status)

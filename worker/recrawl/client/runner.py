@@ -85,28 +85,28 @@ class Runner:
                 consumer.set_result(None)
 
     def page(self, row: Any, kind: Kind) -> Page:
-        return Page(row, self._user_agent, kind, self._end)
+        return Page(row, self._user_agent, kind, self._settle)
 
-    def _end(self, page: Page, result: Result | None, body: bytes | str | None, slot_used: bool) -> bool:
+    def _settle(self, page: Page, result: Result | None, body: bytes | str | None, slot_used: bool) -> bool:
         """A page was reported, declined or released, in any thread."""
         if not self.in_hand.try_settle(page, slot_used):
             self.in_hand.counts["reported_again"] += result is not None
             return False
         if threading.get_ident() == self._thread:
-            self._ended(page, result, body)
+            self._settled(page, result, body)
         else:
-            self._loop.call_soon_threadsafe(self._ended, page, result, body)
+            self._loop.call_soon_threadsafe(self._settled, page, result, body)
         return True
 
-    def _ended(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
+    def _settled(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
         answer = self.answers.get(page) if page.kind == "sitemap" and result is not None else None
         if answer and not answer.done():
-            answer.set_result(Answered(page, result, body))  # its URLs are stored first, then `end` is called
+            answer.set_result(Answered(page, result, body))  # its URLs are stored first, then `finish` is called
         else:
-            self.end(page, result, body)
+            self.finish(page, result, body)
 
-    def end(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
-        self.in_hand.ended(page, result, body)
+    def finish(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
+        self.in_hand.settled(page, result, body)
         self.catch_up()
 
     def next(self) -> Page | None:

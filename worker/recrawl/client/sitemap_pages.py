@@ -27,9 +27,12 @@ async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | s
     number of new pages."""
     host, is_of_index = meta["sitemap"], "of_index" in meta
 
+    def is_wanted(entry: Entry) -> bool:
+        return not is_of_index if entry.is_sitemap else _host(entry.url) == host
+
     def wanted() -> list[Entry]:
         raw = body.encode() if isinstance(body, str) else body
-        return [entry for entry in entries(raw) if (not is_of_index if entry.is_sitemap else _host(entry.url) == host)]
+        return list(filter(is_wanted, entries(raw)))
 
     found = await asyncio.to_thread(wanted)
     new = 0

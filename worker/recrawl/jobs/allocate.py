@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl import store
 from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, Unpinned, finite, read
 from recrawl.jobs.job import Job, Tell, silent
-from recrawl.model.allocation import coming, what_if
+from recrawl.model.allocation import due_moves, what_if
 from recrawl.model.allocation.new_pages import BudgetSplit
 from recrawl.model.allocation.objectives import objective_named
 from recrawl.model.allocation.overtaking import overtaking
@@ -53,7 +53,7 @@ class Allocate(Job):
             _put_capped_hosts(run, crawl, split, unpinned)
             del unpinned
             tell("making pages due earlier")
-            late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency))
+            late_pages = np.flatnonzero(due_moves.too_late(crawl.due_in, result.frequency))
             brought_forward = run.put_in_chunks(
                 "bring_forward",
                 *_by_id(crawl, result, late_pages),
@@ -98,7 +98,7 @@ def _fit(
     revisits = min(result.spent, split.budget - crawl.new_pages_within(ahead, split) - split.retries)
     pages_of_host = np.diff(crawl.starts)
     is_blocked = np.repeat(crawl.blocked_for >= ahead, pages_of_host)
-    pages = coming.to_move(
+    pages = due_moves.to_move(
         np.where(is_blocked, np.nan, crawl.due_in),
         crawl.planned_interval,
         result.frequency,

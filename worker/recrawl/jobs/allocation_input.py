@@ -117,16 +117,18 @@ class AllocationInput:
         The price of a similar budget, if known, saves some time.
         """
 
-        def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
-            def by_policy(web: Web, left: float) -> Allocation:
-                asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
-                return POLICIES[self.settings.policy].answer(asked)
+        return split_budget(self.slots, budget, self.retries, self._revisits, price, self._revisits_without_budget)
 
-            web = self.web(cap)
-            found = allocate_beside(self.pins, web, fetches, self.objective, self.limits, by_policy)
-            return found, web.on_hosts(found.frequency)
+    def _revisits(self, cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
+        """The best allocation of these fetches, and the fetches of each host."""
 
-        return split_budget(self.slots, budget, self.retries, revisits, price, self._revisits_without_budget)
+        def by_policy(web: Web, left: float) -> Allocation:
+            asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
+            return POLICIES[self.settings.policy].answer(asked)
+
+        web = self.web(cap)
+        found = allocate_beside(self.pins, web, fetches, self.objective, self.limits, by_policy)
+        return found, web.on_hosts(found.frequency)
 
     @cached_property
     def pins(self) -> Pins:

@@ -20,7 +20,7 @@ from recrawl.lab.outcome import Outcome, outcome
 from recrawl.lab.visits import Events, Pages, VisitTerms, visit
 from recrawl.lab.world import World
 from recrawl.model import limits
-from recrawl.model.allocation import coming
+from recrawl.model.allocation import due_moves
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Allocation, Web
@@ -136,7 +136,7 @@ class Replay:
         frequency = self._frequency(new, today, terms)
         pages.frequency[new] = frequency
         pages.seen_at[new] = pages.born[new]
-        pages.planned_interval[new] = coming.intervals(frequency)
+        pages.planned_interval[new] = due_moves.intervals(frequency)
         pages.due_at[new] = pages.born[new] + pages.planned_interval[new]
         self.first_fetches.append(len(new))
 
@@ -203,16 +203,16 @@ class Replay:
         the SQL functions bring_forward and put_dues give them the same due times."""
         pages = self.pages
         frequency = pages.frequency[known]
-        every = coming.intervals(frequency)
+        every = due_moves.intervals(frequency)
         if today == self.begin:
             pages.due_at[known] = today + self.rng.random(len(known)) * every
             return
         due = np.minimum(pages.due_at[known], FURTHEST)
-        late = np.flatnonzero(coming.too_late(due - today, frequency))
+        late = np.flatnonzero(due_moves.too_late(due - today, frequency))
         due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
         pages.due_at[known] = due
         planned_interval = pages.planned_interval[known]
-        moved = coming.to_move(
+        moved = due_moves.to_move(
             due - today,
             np.where(planned_interval < math.inf, planned_interval, math.nan),
             frequency,

@@ -137,6 +137,8 @@ class Scheduler(BaseScheduler):
         return self._ready.popleft() if self._ready else None
 
     def enqueue_request(self, request: Request) -> bool:
+        """Takes a request of a page that the client yielded, an extra request, a new page for the database, or a
+        request that needs no slot."""
         finder = self._visits.found_by.pop(request, None)
         if visit := self._visits.under_way.get(request):
             visit.is_taken = True

@@ -67,8 +67,8 @@ class NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence on how often pages change: the changes and days kept for each page, minus the changes and
-    days of its host's prior."""
+    """The evidence on how often pages change: the changes and days that the fetches of each page showed, without the
+    prior of its host."""
 
     host_id: "NDArray[np.int64]"
     changes: "NDArray[np.float32]"
@@ -128,7 +128,7 @@ def evidence(url: str, watch: Watch = lambda _: None) -> Evidence:
 
 @dataclass(frozen=True)
 class LoggedVisits:
-    """The visits of the log, page by page. Each row also has the changes and days that are kept for its page."""
+    """The visits of the log, page by page. Each row also has the belief about its page, as changes in days."""
 
     page_id: "NDArray[np.int64]"
     days: "NDArray[np.float32]"
@@ -221,7 +221,7 @@ def _graph_changes(columns: Columns) -> GraphChanges | None:
         "select page_id, is_live, relevance, targets from recrawl_internal.news_in_graph"
     )
     if -1 in page_id[:1]:
-        return None  # there were too many changes to record
+        return None  # unexclude brought pages back
     return GraphChanges(is_live, relevance, Links(page_id, first, target_ids))
 
 

@@ -12,7 +12,8 @@ from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from recrawl.store.connection import Connection, RowType, rows, rows_as, value
 
-# The counts in the view vitals: vitals_by_ten_minutes() adds them up. It takes the mean of the other columns.
+# The counts of the view vitals that the dashboard shows: vitals_by_ten_minutes() adds them up. It takes the mean of the
+# other columns.
 SUMMED_COLUMNS = {
     "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "skipped", "pages_added",
 }  # fmt: skip

@@ -235,7 +235,7 @@ class CrawlDatabase:
         """A host with `most` completed pages is blocked. 0 = no limit."""
         host = host.lower()
         self._limits.pop(host, None)
-        await self._keep_limit(host)
+        await self._keep_limit(host)  # ends the block of the old limit
         if most:
             rows = await self._reads.call(
                 f"select page_id {PAGES} and is_done limit %(most)s", {"host": host, "most": most}
@@ -259,13 +259,13 @@ class CrawlDatabase:
 
     async def _keep_limit(self, host: str) -> None:
         limit = self._limits.get(host)
-        is_reached = limit is not None and len(limit.done) >= limit.most
-        verb: LiteralString = "block_host(host, reason => %(reason)s)" if is_reached else "unblock_host(host)"
-        await self._gets.call(
-            f"select recrawl.{verb} from recrawl.host_status"
-            " where host = %(host)s and (blocked_reason is not distinct from %(reason)s) <> %(is_reached)s",
-            {"host": host, "reason": AT_LIMIT, "is_reached": is_reached},
-        )
+        query: LiteralString = "unblock_host(host) from recrawl.host_status where blocked_reason = %(reason)s"
+        if limit is not None and len(limit.done) >= limit.most:
+            query = (
+                "block_host(host, reason => %(reason)s) from recrawl.host_status"
+                " where blocked_reason is distinct from %(reason)s"
+            )
+        await self._gets.call(f"select recrawl.{query} and host = %(host)s", {"host": host, "reason": AT_LIMIT})
 
     async def reset(self, host: str) -> None:
         """Ends the block, the delay and the limit of a host; of all hosts if none is named."""

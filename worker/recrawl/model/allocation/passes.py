@@ -320,6 +320,7 @@ def passes_for(objective: Objective) -> Passes:
             value, rate = pages.value[start:stop], pages.rate[start:stop]
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may equal the cap
                 wanted = cap[host]
+                # At the price `high` the host is still above its cap, so its own price is higher.
                 lower, at_lower, upper, at_upper = price_of_host(
                     value, rate, wanted, floor, ceiling, high, at_high[host], high
                 )

@@ -45,15 +45,17 @@ class Pins:
         return float(self.asked.sum())
 
     def shares(self, cap: Floats, budget: float, limits: Limits) -> PinShares:
+        """The common share of the pins is the highest that fits into the budget. A host with too few slots gets the
+        share that fits into its slots."""
         shared = 1 - limits.exploration
         room = np.where(np.diff(self.unpinned_starts) > 0, shared, 1.0) * cap
-        here = self.asked_on_host > 0
-        asked = self.asked_on_host[here]
-        width = np.minimum(1, room[here] / asked)
+        has_pins = self.asked_on_host > 0
+        asked = self.asked_on_host[has_pins]
+        most = np.minimum(1, room[has_pins] / asked)
         within = budget * (shared if len(self.unpinned) else 1.0)
-        common = min(1.0, water_level(asked, width, within)) if len(asked) else 1.0
+        common = min(1.0, water_level(asked, most, within)) if len(asked) else 1.0
         on_host = np.full(len(cap), common)
-        on_host[here] = np.minimum(common, width)
+        on_host[has_pins] = np.minimum(common, most)
         return PinShares(common, on_host, self.asked_on_host * on_host)
 
     def unpinned_web(self, web: Web, shares: PinShares) -> Web:

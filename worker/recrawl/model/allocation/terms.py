@@ -41,6 +41,8 @@ def host_terms(
     common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
     host_floor, host_price, common_price = allocation.host_floor, allocation.host_price, allocation.price
     common_floor = host_floor.max(initial=0.0)
+    # A tie counts only with the price of its own row. So a host with another tie stores its price too, even if that is
+    # the common one.
     has_own_price = allocation.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
     if allocation.price == 0:
         # The budget is more than all pages can take, so there is no common price (NaN). A host without any page that

@@ -19,10 +19,10 @@ TAIL = 0.05  # the share of the belief below the credible interval, and above it
 @dataclass(frozen=True)
 class Agreement:
     """How far two rates are apart, on pages with this many visits: the rate from the two numbers that recrawl stores
-    (the filter), and the likeliest rate.
+    (the belief), and the likeliest rate.
 
     The ratio of the two rates exists only if the likeliest rate is positive. A page that was never seen to change has
-    no ratio. It counts only for `inside`: the share of pages whose likeliest rate lies in the filter's 90 % interval.
+    no ratio. It counts only for `inside`: the share of pages whose likeliest rate lies in the belief's 90 % interval.
     A likeliest rate of 0 lies inside if the interval begins below half a change in all the days observed.
     """
 
@@ -35,7 +35,7 @@ class Agreement:
 
 
 def agreement(visits: VisitLog, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
-    """One line for each group that has pages; a and b are the filter's state after these visits."""
+    """One line for each group that has pages; a and b are the belief, as changes in days, after these visits."""
     a, b = positive("a", a), positive("b", b)
     likeliest = full_mle(visits)
     low, high = credible_interval(a, b)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.model.allocation.coming import to_move, too_late
+from recrawl.model.allocation.due_moves import to_move, too_late
 
 AHEAD = 1 / 24
 
