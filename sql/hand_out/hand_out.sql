@@ -13,10 +13,10 @@ language sql stable rows 1
 begin atomic
     select n.head_due, n.head_new_rank, n.head_new_id, n.new_credit, c.new_class,
            place_after_visit(
-               h.ready_at, not o.is_new, n.next_slot_is_near,
+               h.ready_at, not o.is_new, n.is_back_soon,
                when_ready(n.head_due, f.next_slot, null, o.busy_until, a.t), a.t),
            place_after_visit(
-               h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.next_slot_is_near,
+               h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
                when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
     from (select coalesce(o.last_start_by, h.last_start_by)
                  + host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as next_slot
@@ -27,7 +27,8 @@ begin atomic
                case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
                credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t, (a.s).discovery) as new_credit,
-               o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as next_slot_is_near
+               -- Until then scans of the queues of hosts pass over it.
+               o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
     ) n
     cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;
 end;

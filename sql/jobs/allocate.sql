@@ -240,6 +240,7 @@ create or replace function put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
 ) returns int
 language sql volatile security definer set lock_timeout = '2s' as $$
+    -- The worker sends columns. All elements of days are equal.
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
 

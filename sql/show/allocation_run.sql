@@ -1,3 +1,5 @@
+-- allocation_run: the runs of the job allocate.
+
 create or replace view recrawl.allocation_run as
 select started_at, policy, objective, budget, for_revisits,
        greatest(budget - for_revisits - for_new - coalesce(for_retries, 0), 0) as unused,

@@ -1,3 +1,5 @@
+-- boosts: the boosts, and how many pages each has reached.
+
 create or replace view recrawl.boosts as
 select pattern, factor, since, pages,
        case when in_force_at is not null then 1

@@ -50,6 +50,7 @@ select (select version_num from alembic_version)::text as version,
        -- is_called stays true if the call of next_pages was rolled back, so the queue is asked too.
        (select is_called from lease_id)
        and exists (select from queue) as has_handed_out,
+       -- Without the ids that were skipped after a crash.
        (select (n.last_value - a.newest_page) % ids_skipped()
         from page_id n
         cross join (select newest_page from allocation order by token desc limit 1) a

@@ -1,3 +1,5 @@
+-- events: what people decided, and what happened to the crawl.
+
 create or replace view recrawl.events as
 select at, kind, subject, says, by
 from event

@@ -1,3 +1,5 @@
+-- host_status: what is known of each host.
+
 create or replace view recrawl.host_status as
 select n.name as host,
        host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,

@@ -1,3 +1,5 @@
+-- job_run: the runs of all jobs.
+
 create or replace view recrawl.job_run as
 select job, started_at,
        date_part('epoch', coalesce(ended_at, least(clock_timestamp(), alive_until)) - started_at) as seconds,

@@ -1,3 +1,5 @@
+-- lease_status: the leases that hold pages.
+
 create or replace view recrawl.lease_status as
 select l.lease_id,
        min(l.handed_out_at) as handed_out_at,

@@ -96,7 +96,7 @@ begin
         where v.page_id = w.page_id and v.frequency is not null
         offset 0
     ) v;
-    perform put_dues_at(t, known, frequencies, 1 / 86400.0);
+    perform put_dues_at(t, known, frequencies, 1 / 86400.0);       -- late pages: within a second
     update page p
     set frequency = case when p.pinned_interval is not null or (select has_prices()) then n.frequency end
     from unnest(known, frequencies) as n (page_id, frequency)

@@ -1,6 +1,6 @@
--- The setting max_leased_per_login. next_pages must not count all leased pages, so ticks look for logins that could
--- have too many: in full_logins they note those that have nine tenths of the limit. next_pages counts the pages of
--- these logins itself.
+-- Finds logins that have many leased pages, for the setting max_leased_per_login. next_pages must not count all leased
+-- pages, so ticks look for logins that could have too many: in full_logins they note those that have nine tenths of the
+-- limit. next_pages counts the pages of these logins itself.
 --
 -- A count reads all leases that have not ended, so ticks count only when a login can have reached nine tenths. Example:
 -- the limit is 1,000, and at the last count the login with the most pages had 700. No login can have 900 before 200

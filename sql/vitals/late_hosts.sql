@@ -1,7 +1,7 @@
--- Reads all hosts, also of a large crawl. The worker does it every five minutes. A million hosts take a second. (The
--- job allocate reads all hosts too.)
+-- Counts hosts and their pages, and finds the hosts whose revisits have waited longest. This reads all hosts, also of a
+-- large crawl: a million hosts take a second. The worker does it every five minutes.
 
--- Counts hosts and their pages, and finds the hosts whose revisits have waited longest.
+-- Writes the counts to vitals_state, and the hosts to late_host.
 create or replace function look_at_hosts(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes late_host, vitals_state; locks nothing: the caller holds vitals_state

@@ -9,6 +9,7 @@ from statistics import fmean
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, misplaced, urls
 from sql.model import single
@@ -269,6 +270,45 @@ def test_a_host_keeps_its_place_only_in_the_queue_that_gave_nothing(
     query = "select place_after_visit(%s, %s, %s, %s, %s)"
     places = (crawl.now + place * SECOND, was_chosen, is_back_soon, crawl.now + 30 * SECOND, crawl.now)
     assert crawl.value(query, *places) == crawl.now + after * SECOND
+
+
+@pytest.mark.parametrize(
+    ("is_new", "slot", "busy_until", "places"),
+    [
+        (True, 2, None, (-5, 3)),  # the gap is 1 s
+        (False, 2, None, (3, -5)),
+        (True, 9, None, (-5, 10)),
+        (True, 10, None, (11, 11)),  # more than 10 s from now: scans need not pass over it
+        (False, 2, 60, (60, 60)),  # it gives one page at a time
+    ],
+)
+def test_a_host_after_a_visit(
+    crawl: Crawl, is_new: bool, slot: int, busy_until: int | None, places: tuple[int, int]
+) -> None:
+    """Its places in the queues of revisits and of new pages, in seconds from now."""
+
+    def at(seconds: int | None) -> str | None:
+        return None if seconds is None else (crawl.now + seconds * SECOND).isoformat()
+
+    host = {
+        "ready_at": at(-5), "new_ready_at": at(-5), "head_due": at(-60), "new_credit": 3,
+        "new_class": crawl.value("select value_class(-1)"), "head_new_rank": -1, "head_new_id": 7,
+    }  # fmt: skip
+    visited = {
+        "is_new": is_new, "given": 1, "last_start_by": at(slot), "busy_until": at(busy_until), "head_due": at(-50),
+        "head_new_rank": -1 if is_new else None, "head_new_id": 8 if is_new else None,
+    }  # fmt: skip
+    after = crawl.row(
+        """
+        select a.* from setting s cross join host_after(
+            jsonb_populate_record(null::host, %s), jsonb_populate_record(null::host_visited, %s),
+            jsonb_populate_record(null::ask, %s || jsonb_build_object('s', to_jsonb(s)))) a
+        """,
+        Jsonb(host), Jsonb(visited), Jsonb({"t": at(0), "slots_until": at(0)}),
+    )  # fmt: skip
+    assert (after["ready_at"], after["new_ready_at"]) == tuple(crawl.now + place * SECOND for place in places)
+    assert after["head_due"] == crawl.now - (60 if is_new else 50) * SECOND
+    assert after["head_new_id"] == (8 if is_new else 7)
 
 
 # ------------------------------------------------------------------------------------------------------- skew

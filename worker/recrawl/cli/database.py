@@ -1,4 +1,4 @@
-"""The database that a command uses."""
+"""The database that a command uses: DATABASE_URL, or the embedded one."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Where sql/, migrations/ and alembic.ini are, and what sql/install.sql lists. Knows no database."""
+"""The files of this installation: where sql/, migrations/ and alembic.ini are, and what sql/install.sql lists. Knows no
+database."""
 
 import hashlib
 import re

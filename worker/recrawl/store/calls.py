@@ -1,4 +1,4 @@
-"""The calls of the command line and of the worker's upkeep, one function each."""
+"""The calls of the command line, of intake, and of the jobs that run all the time: one function each."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Connections to the crawl's database."""
+"""Connections to the crawl's database, and the few ways to read rows from them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

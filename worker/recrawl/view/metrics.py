@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, served at /metrics.
+"""Metrics for Prometheus. A worker with --metrics serves them at /metrics.
 
 A scrape waits for a read of the database, for at most SCRAPE_TIMEOUT seconds. A read is one short transaction that
 writes nothing. Each read has its own thread, and all reads use one connection. Scrapes at the same time wait for the
