@@ -26,7 +26,7 @@ begin
                        and (w.changed_at > p.fetched_at) is not false
         cross join setting s
         cross join lateral (
-            select s.rate::float8 from recrawl.page_status s where s.page_id = p.page_id offset 0
+            select v.rate::float8 from recrawl.page_status v where v.page_id = p.page_id offset 0
         ) r (rate)
         -- The days that a hint is worth: -ln(P(the hint is false)) / (rate of changes that come without a hint).
         cross join lateral (
