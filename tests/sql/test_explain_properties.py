@@ -139,7 +139,6 @@ def test_whatever_happens_the_explanation_is_what_then_comes(crawl: Crawl) -> No
             max_examples=examples,
             stateful_step_count=steps,
             database=None,
-            derandomize="CI" in os.environ,
             print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),

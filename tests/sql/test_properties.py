@@ -669,7 +669,6 @@ def test_whatever_happens_the_queue_does_what_the_model_says(crawl: Crawl) -> No
             max_examples=examples,
             stateful_step_count=steps,
             database=None,
-            derandomize="CI" in os.environ,  # what gates is the same each time; by hand it looks further
             print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),
