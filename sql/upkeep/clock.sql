@@ -197,11 +197,12 @@ end $$;
 -- One step of the repair after the clock was ahead. Returns the number of rows it changed, plus 1 if the round is not
 -- complete. One caller at a time does this. The row of pulling_in says how far the repair is. It is written in the
 -- transaction of the step, so a step that is rolled back is done again. The repair ends with the first round that
--- passed over no locked row.
+-- passed over no locked row, or when the wrong time has come.
 create or replace function pull_in(t timestamptz, at_once int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes pulling_in; locks pulling_in, lease, page by id, host by id (passing over locked ones)
 declare
+    latest  constant timestamptz := from_micros((select last_value from latest_tick));
     work    pulling_in;
     pages   record;
     hosts   record;
@@ -212,15 +213,16 @@ begin
     if not found then
         return 0;
     end if;
-    if work.wrong_until is null then
-        work.wrong_until := from_micros((select last_value from latest_tick));
+    if work.wrong_until is distinct from latest then           -- a new repair; the last one may be unfinished
+        update pulling_in set
+            wrong_until = latest, page_id = 0, host_id = 0, passed_over = 0, hosts = 0, leases = 0, pages = 0
+        returning * into work;
         perform begin_pulling_in(t);
     end if;
     leases := pull_in_leases(t);
     pages := pull_in_pages(t, work.page_id, work.page_id + 10 * at_once);
     hosts := pull_in_hosts(t, work.wrong_until, work.host_id, work.host_id + 2 * at_once);
     update pulling_in p set
-        wrong_until = work.wrong_until,
         page_id = work.page_id + 10 * at_once,
         host_id = work.host_id + 2 * at_once,
         leases = p.leases + leases.pulled_in,

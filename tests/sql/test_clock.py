@@ -196,6 +196,36 @@ def test_a_lease_that_somebody_holds_is_pulled_in_when_it_is_free(crawl: Crawl, 
     assert page in all_pages_out(crawl, 20 * SECOND)
 
 
+def test_a_repair_that_the_time_overtook_is_over(crawl: Crawl, url: str) -> None:
+    """Somebody held a row until the wrong time had come. explain_page said for ever that the clock was ahead, and the
+    next repair continued this one."""
+    said: list[str] = []
+    crawl.connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+    add_both_kinds(crawl, 3)
+    right = crawl.now
+    crawl.now += 3 * MINUTE
+    (page, *_) = crawl.next()
+    crawl.now = right
+    with psycopg.connect(url) as other:
+        other.execute("select from recrawl_internal.host for update")
+        crawl.tick()
+    crawl.wait(4 * MINUTE)
+    crawl.tick()
+    codes = "select code from explain_page_at(%s, (select url from page where page_id = %s))"
+    assert "clock" not in [row["code"] for row in crawl.rows(codes, crawl.now, page["page_id"])]
+    assert said == []
+    right, wrong = crawl.now, crawl.now + AHEAD
+    crawl.now = wrong
+    crawl.next()
+    crawl.now = right
+    for _ in range(5):
+        crawl.wait(SECOND)
+        crawl.tick()
+    (warning,) = said
+    assert f"the clock stood at {wrong:%Y-%m-%d}" in warning
+    assert misplaced(crawl) == []
+
+
 def test_a_run_of_a_job_that_died_under_that_clock_does_not_keep_the_job(crawl: Crawl) -> None:
     crawl.value("select start_job('opic', '1 minute')")
     crawl.connection.execute("update job set alive_until = alive_until + interval '400 days'")

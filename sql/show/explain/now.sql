@@ -44,7 +44,7 @@ language plpgsql stable as $$
 declare
     latest constant timestamptz := from_micros((select last_value from latest_tick));
     ahead  constant boolean := latest > t + small_step()
-                               or exists (select from pulling_in where wrong_until is not null);
+                               or exists (select from pulling_in where wrong_until > t);
 begin
     if s.paused then
         return query select 'now', 'paused', 'The whole crawl is paused.', 'SELECT recrawl.resume();',
