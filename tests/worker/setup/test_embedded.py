@@ -261,6 +261,9 @@ def test_its_url_is_known_for_it_wherever_it_was_copied_to(home: Path, monkeypat
     with embedded.server(home) as url:
         assert embedded.is_ours(url)
         assert not embedded.is_ours("postgresql://postgres@db.test/recrawl")
+        for other in (url.replace("/recrawl?", "/recrawl~news?"), url.replace("postgres@", "reader@")):
+            monkeypatch.setenv("DATABASE_URL", other)
+            assert given_url() == other, "for example the crawl of a crawlID, or a login with fewer rights"
     monkeypatch.setenv("DATABASE_URL", url)
     assert embedded.is_ours(url) and given_url() is None, "`recrawl up` starts this server again"
     monkeypatch.setenv("RECRAWL_DATA_DIR", str(home / "elsewhere"))

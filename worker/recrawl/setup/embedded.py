@@ -44,9 +44,13 @@ def exists() -> bool:
 
 
 def is_ours(url: str) -> bool:
-    """Whether `url` is the current user's embedded database, running or not."""
-    host = Path(str(conninfo_to_dict(url).get("host")))
-    return host.parent == SOCKETS and host.name.startswith(socket_name(default_data_dir().expanduser().resolve()))
+    """Whether `url` is the current user's embedded database, running or not. Other databases of that server are not."""
+    parts = conninfo_to_dict(url)
+    host = Path(str(parts.get("host")))
+    is_its_server = host.parent == SOCKETS and host.name.startswith(
+        socket_name(default_data_dir().expanduser().resolve())
+    )
+    return is_its_server and (parts.get("user"), parts.get("dbname")) == ("postgres", DATABASE)
 
 
 @contextmanager
