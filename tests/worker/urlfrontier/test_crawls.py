@@ -142,6 +142,25 @@ def test_who_puts_into_a_new_crawl_need_not_wait_for_who_looks_for_it(url: str) 
     asyncio.run(both())
 
 
+def test_two_new_crawls_are_made_at_the_same_time(url: str, db: psycopg.Connection[Any]) -> None:
+    names = ["News", "Shops"]
+
+    async def both() -> None:
+        crawls = Crawls(url, migrate.upgrade)
+        await crawls.open()
+        try:
+            await asyncio.gather(*(crawls.puts(name) for name in names))
+            assert await crawls.names() == ["DEFAULT", *names]
+        finally:
+            await crawls.close()
+
+    try:
+        asyncio.run(both())
+    finally:
+        for name in names:
+            db.execute(f'drop database if exists "{db.info.dbname}~{name}" with (force)'.encode())
+
+
 def test_a_put_that_comes_when_the_service_ends_must_be_sent_again(url: str) -> None:
     async def put() -> list[int]:
         acks: list[int] = []

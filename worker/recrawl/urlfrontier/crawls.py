@@ -31,6 +31,7 @@ class Crawls:
     def __init__(self, url: str, migrate: Callable[[str], None]) -> None:
         self._url = url
         self._migrate = migrate  # brings an empty database to the newest version; takes its URL
+        self._migrating = asyncio.Lock()  # Alembic's state is global in a process
         self._open: dict[str, asyncio.Task[tuple[CrawlDatabase, Puts]]] = {}  # or opening
 
     async def open(self) -> None:
@@ -131,7 +132,8 @@ class Crawls:
             is_empty = (await connection.execute("select where to_regnamespace('recrawl') is null")).rowcount == 1
         if is_empty:
             try:
-                await asyncio.to_thread(self._migrate, url)
+                async with self._migrating:
+                    await asyncio.to_thread(self._migrate, url)
             except SystemExit as error:
                 raise Error(str(error)) from None
         return is_empty
