@@ -332,6 +332,17 @@ def test_only_these_hosts_are_those_of_urls_and_not_of_a_file_which_may_have_mil
     assert done.returncode == 64 and "needs URLs and no files" in done.stderr
 
 
+@pytest.mark.parametrize("wrong", ["https://b.test:8o80/", "https://b te.st/"])
+def test_only_these_hosts_with_a_url_of_no_host_changes_nothing(
+    url: str, connection: psycopg.Connection, wrong: str
+) -> None:
+    output(url, "add", A)
+    done = recrawl(url, "add", "--only-these-hosts", B, wrong)
+    assert done.returncode == 64 and f"recrawl: --only-these-hosts: {wrong} names no host. Try" in done.stderr
+    assert connection.execute("select from recrawl_internal.exclusion").fetchall() == []
+    assert addresses(connection) == {A}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

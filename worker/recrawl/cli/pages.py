@@ -90,11 +90,15 @@ def all_but_hosts_of(urls: list[str], files: list[str]) -> str:
     """The pattern that matches the canonical URLs of all other hosts."""
     from recrawl.intake.urls import clean
 
-    hosts = {urlsplit(clean(url)).netloc.rpartition("@")[2].lower() for url in urls}
-    names = sorted({re.sub(r":\d*$", "", host).removesuffix(".") for host in hosts} - {""})
-    if files or not names:
+    hosts = {url: urlsplit(clean(url)).netloc.rpartition("@")[2].lower() for url in urls}
+    names = {url: re.sub(r":\d*$", "", host).removesuffix(".") for url, host in hosts.items()}
+    if files or not any(names.values()):
         raise click.UsageError("--only-these-hosts needs URLs and no files: they name the hosts")
-    return rf"^https?://(?!({'|'.join(map(re.escape, names))})(:\d+)?/)"
+    # A pattern with a name that no host can have would exclude all URLs.
+    for url, name in names.items():
+        if not re.fullmatch(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]", name):
+            raise click.UsageError(f"--only-these-hosts: {url} names no host")
+    return rf"^https?://(?!({'|'.join(map(re.escape, sorted({*names.values()})))})(:\d+)?/)"
 
 
 def exclude(url: str, pattern: str) -> None:
