@@ -145,7 +145,8 @@ class Shop(scrapy.Spider):
     start_urls = ["http://127.0.0.2:PORT/"]
 
     def parse(self, response):
-        for path in ("/now", "/ever", "/fails", "/private", "/raises", "/leaves", "/said", "/media", "/missing"):
+        for path in ("/now", "/ever", "/fails", "/private", "/raises", "/wrong", "/leaves", "/said", "/media",
+                     "/missing"):
             yield response.follow(path, getattr(self, "parse_" + path[1:], self.parse_item), errback=self.failed,
                                   meta={"from": "a page"})
         yield response.follow("http://127.0.0.9:PORT/offsite", self.parse_item)
@@ -164,6 +165,9 @@ class Shop(scrapy.Spider):
     def parse_raises(self, response):
         yield response.follow("/found", self.parse_item, meta={"from": "a page"})
         raise KeyError("of the callback")
+
+    def parse_wrong(self, response):
+        response.recrawl.due = 5
 
     def parse_leaves(self, response):
         yield response.follow("http://127.0.0.3:PORT/other", self.parse_item, meta={"from": "a page"})
@@ -193,7 +197,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     add(db, f"http://127.0.0.9:{web.port}/", f"{at}/added")
     shop = project(FEEDS, shop=SHOP.replace("PORT", str(web.port)))
     crawler = shop.start("shop")
-    wanted = ["/now", "/ever", "/fails", "/raises", "/leaves", "/said", "/media", "/missing"]
+    wanted = ["/now", "/ever", "/fails", "/raises", "/wrong", "/leaves", "/said", "/media", "/missing"]
     wanted += ["/", "/added", "/target", "/moved", "/object", "/login", "/home", "/found", "/a-link", "/picture"]
     eventually(lambda: {*wanted, "/other"} <= {entry.path for entry in web.log}, what="all is found")
     pages = [f"{at}/target", f"{at}/moved", f"{at}/found", f"http://127.0.0.3:{web.port}/other"]
@@ -203,7 +207,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     crawler.ends()
 
     visits = Counter(entry.path for entry in web.of("127.0.0.2"))
-    for failed in ("/fails", "/raises"):  # due again after a minute, which a busy machine may need
+    for failed in ("/fails", "/raises", "/wrong"):  # due again after a minute, which a busy machine may need
         tries = [entry.at for entry in web.of("127.0.0.2", failed)]
         assert all(later - earlier > 50 for earlier, later in pairwise(tries)), crawler.log
         visits[failed] = min(visits[failed], 1)
@@ -223,6 +227,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     assert state(db, f"http://127.0.0.9:{web.port}/").state == "declined"
     assert state(db, f"{at}/ever").state == "moved" and state(db, f"{at}/private").state == "denied"
     assert state(db, f"{at}/raises").last_status == 0, "what no callback could read is tried again"
+    assert state(db, f"{at}/wrong").last_status == 0, "and so is what cannot be reported as the callback says"
     said = state(db, f"{at}/said")
     assert said.relevance == 0.75 and said.due_at.year == 2100
     (meta,) = db.execute("select meta from recrawl_internal.page where page_id = %s", [said.page_id]).fetchall()
@@ -235,7 +240,8 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     requests = len(web.log)
 
     again = shop.run("shop", RECRAWL_IDLE=0)
-    assert {entry.path for entry in web.log[requests:]} <= {"/fails", "/raises"}, "only what failed is due again"
+    due_again = {entry.path for entry in web.log[requests:]}
+    assert due_again <= {"/fails", "/raises", "/wrong"}, "only what failed"
     assert again.stats["finish_reason"] == "finished" and again.process.returncode == 0
 
 

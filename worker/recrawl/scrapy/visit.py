@@ -42,7 +42,11 @@ class Visit:
 
     def _report_if_complete(self) -> None:
         if self._read is not None and not self.to_come:
-            self.report(self._read, self.found if self.links is None else self.links)
+            try:
+                self.report(self._read, self.found if self.links is None else self.links)
+            except Exception:
+                self.fail()  # for example if `due` is no time: an unreported page would keep its place for ever
+                raise
 
     def report(self, response: Response, links: Iterable[str] | None = None, redirect_to: str | None = None) -> None:
         """Reports the answer. `redirect_to` is the target of a redirect that is followed. A redirect that a callback
