@@ -44,6 +44,11 @@ return case
     when abs(x) between 0.0001 and 9.95 then trim_scale(round(x::numeric, 1 - floor(log(abs(x)))::int))::text
     else ltrim(to_char(x, '9.9EEEE')) end;
 
+-- The seconds of an interval, for statements that a person copies. Without an exponent, which SQL does not read there.
+create or replace function seconds_to_type(lasts interval) returns numeric
+language sql immutable parallel safe
+return trim_scale(round(date_part('epoch', lasts)::numeric, 6));
+
 -- A number with three digits, as SQL reads it. The whole part of a number up to a million is not rounded. Without
 -- commas, unlike amount(): for statements that a person copies.
 create or replace function short_number(x float8) returns text

@@ -26,6 +26,8 @@ def test_words_for_people(crawl: Crawl) -> None:
         "how_many(1, 10, 'page')": "1 page",
         "how_many(9, 10, 'fetch')": "9 fetches",
         "how_many(1000, 1000, 'page')": "at least 1,000 pages",
+        "seconds_to_type('30 days')::text": "2592000",
+        "seconds_to_type('500 microseconds')::text": "0.0005",
         "often_in_words(0.5)": "every 2 days",
         "often_in_words(2e-9)": "every 3,169 years",
         "often_in_words(1e-9)": "never",

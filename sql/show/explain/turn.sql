@@ -184,6 +184,6 @@ end $$;
 create or replace function halved_gap(h host, s setting) returns text
 language sql stable as $$
     select format('SELECT recrawl.set_host(%L, gap => ''%s seconds'');', h.name,
-                  short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
+                  seconds_to_type(host_gap(h.gap, h.crawl_delay, s.default_gap) / 2))
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
 $$;

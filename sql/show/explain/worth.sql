@@ -186,7 +186,7 @@ begin
                 visited, worth_in_words(f)),
          case when s.shortest_interval > interval '1 second' then
              format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
-                    short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2))) end),
+                    seconds_to_type(greatest(interval '1 second', s.shortest_interval / 2))) end),
         ('as_it_changes',
          format('%s, as often as it changes by its pinned rate: it is in no allocation yet.', visited),
          'recrawl run allocate'),
