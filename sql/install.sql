@@ -15,11 +15,24 @@
 -- Around it:
 --
 --     people ──▶ settings, due times, hosts          steer/       what a person decides
---     what happened ──▶ numbers by the minute        vitals/      also estimates of how much waits
+--     reports, samples ──▶ numbers by the minute     vitals/      also estimates of how much waits
 --     tables ──▶ views, explain_page                 show/        for people; writes nothing
 --     functions that all others use                  common/      limits, URLs, due times, frequencies, events
 --
--- NAME_at(t, …) does at the time t what the public function NAME does now. Simulations and tests call it.
+-- NAME_at(t, …) does its work as of the time t. NAME, if there is one, calls it with the present time. Simulations and
+-- tests pass other times.
+--
+-- Where the due time of a page stands:
+--
+--     the page                      page.due_at      queue or new_page          lease.dues
+--     waits among the new pages     null             new_page, by its rank
+--     is leased for the first time  null             queue, after the lease     the slot that it got
+--     waits for a revisit           its due time     queue, at its due time
+--     is leased again               its due time     queue, after the lease     its due time
+--     is leased, and fetch_now      the new time     queue, after the lease     its due time before
+--
+-- «After the lease» is held_due, a time after the end of the lease. The queue follows page.due_at when upkeep applies
+-- the inbox.
 --
 -- Values with a special meaning:
 --
@@ -30,7 +43,10 @@
 --     values of put_values()                  null                   keep the value of the page
 --     boosts of put_values()                  null instead of array  keep the boosts of all pages
 --     page.due_at                             year 9999 + id µs      never; see never()
---     page.due_at                             null                   it waits among the new pages
+--     page.due_at                             null                   it waits among the new pages, or is leased for the
+--                                                                    first time
+--     turns of judged_results()               null                   each page has one result
+--     lease_id of free_slots()                null                   no host waited for a page of it
 --     host.new_class                          32                     its revisits go first; see last_class()
 --     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql

@@ -28,8 +28,8 @@ pytest_plugins = ["summary"]
 # Threads of OpenBLAS wait in a loop. Without them a batch job's process starts with 0.41 instead of 0.48 s of CPU.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-# An example may be the one that compiles, on a machine that has other things to do. What gates tries the same examples
-# each time; by hand it tries others.
+# An example may be the one that compiles, on a machine that has other things to do. In CI each property test tries the
+# same examples each time. By hand it tries others.
 hypothesis.settings.register_profile("unhurried", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("unhurried")
 

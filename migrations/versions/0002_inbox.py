@@ -1,4 +1,6 @@
-"""Drops columns. Locks: inbox, host, lease, page, logs, graph_news, job, pulling_in, budget_step, vital, vital_hour.
+"""Drops two columns, adds a sequence. Locks: inbox, host, lease, page, job, budget_step, logs and other tables.
+
+The logs are pulse and fetch_log. The other tables are graph_news, pulling_in, vital and vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. The new sequence host_ask_count counts calls that a measured budget leaves out. Comments change. Internal
@@ -10,11 +12,12 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-# For the tables and columns whose comment in version 0001 is wrong or incomplete. downgrade() keeps these comments.
+# For the tables, columns and sequences whose comment in version 0001 is wrong or incomplete. downgrade() keeps these
+# comments, except for budget_step.calls.
 COMMENTS = {
     "table budget_step": (
-        "Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages, and "
-        "after twelve hours in which none did. Rows are kept for a day, and at least the newest 13."
+        "Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages without "
+        "naming a host, and after twelve hours in which none did. Rows are kept for a day, and at least the newest 13."
     ),
     "column host.ready_at": (
         "The place of the host in the queue of revisits: the time when next_pages should look at the host for a due "
@@ -58,15 +61,21 @@ COMMENTS = {
     "column lease.busy_hosts": "The hosts of its pages that are one_at_a_time, when they were handed out.",
     "column page.due_at": (
         "The time when the page is due. The table queue gets this time when upkeep applies the inbox. null = the page"
-        " waits among the new pages."
+        " waits among the new pages, or is leased for the first time."
     ),
     "column page.due_is": (
         "The reason for due_at. set: a report gave the time, or add_pages for a page that was done or declined. done,"
         " declined: the page is never due. null: any other due time."
     ),
     "column page.planned_due": (
-        "The due time before a hint or fetch_now changed it; null = neither has changed it since the last fetch, or an "
-        "allocation has moved the page since."
+        "The due time before a hint or fetch_now changed it; null = neither has changed it since the last fetch, or "
+        "the page was moved again since then: by an allocation, set_interval, set_rate, the setting frequency, or "
+        "because its lease ended or released it."
+    ),
+    "sequence short_ask_count": (
+        "count: calls of next_pages that named no host and got fewer pages than they asked for, while the budget is "
+        "measured. next_pages counts it. If the value jumps, a measured budget is too high or too low for a quarter of "
+        "an hour."
     ),
     "column graph_news.page_id": (
         "The page. A row with null says that unexclude brought pages back, so the whole graph must be read again."
@@ -125,6 +134,9 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("""
+        update recrawl_internal.budget_step
+        set calls = calls + (select last_value from recrawl_internal.host_ask_count);
+        comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
         drop sequence recrawl_internal.host_ask_count;
         alter table recrawl_internal.inbox add column new_due timestamptz, add column new_rank real;
         update recrawl_internal.inbox i set

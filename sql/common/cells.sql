@@ -1,4 +1,4 @@
--- Cells: sequences that hold a number or a time. Their list is in migrations/versions/0001_first/cells.sql.
+-- Cells: sequences that hold a number or a time. The view internal_state lists them.
 
 -- A time as a number that a sequence can store: microseconds since 1970.
 create or replace function micros(t timestamptz) returns bigint

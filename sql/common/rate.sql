@@ -58,7 +58,8 @@ return case when rate * planned_days < 1e-6 then days
 -- was at least one change, the result is the Gamma distribution with the mean and the variance of the exact one.
 --
 -- a, b: the belief before the fetch, as changes in days. surprise = -ln P(no change), q = P(no change) / P(change),
--- s = worth / (b + worth). After a change the rate has the mean a / b · `mean` and the variance a / b² · `variance`.
+-- s = worth / (b + worth). If it is only known that there was a change, the rate then has the mean a / b · `mean` and
+-- the variance a / b² · `variance`.
 create or replace function learnt(
     had_changes float8, had_days float8, prior_changes float8, prior_days float8,
     days float8, planned_days float8, counted int, is_changed boolean, age_days float8

@@ -80,12 +80,15 @@ language sql stable parallel safe
 return coalesce(gap, greatest(crawl_delay, default_gap));
 
 -- The window of a host: how long after its slot a request may start. The gap is the least time between two requests.
--- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
+-- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap:
+--
+--     slot ─── window ──▶ start_by ─── gap ──▶ next slot
+--     (slot_every() is the time between two slots; host.last_start_by is the start_by of the last one)
 create or replace function start_window(gap interval, window_share real) returns interval
 language sql immutable parallel safe
 return least(gap * window_share, interval '2 seconds');
 
--- last_start_by of a host after a change of its gap. An unused slot is given back (release.sql) by setting
+-- last_start_by of a host after a change of its gap. An unused slot is given back (free_slots.sql) by setting
 -- last_start_by to one gap before the slot, if last_start_by still belongs to this slot. If the gap has become longer
 -- since, the slot would be too close to the slot before it. Therefore a longer gap adds a microsecond to last_start_by.
 -- Then last_start_by matches no slot from before the change, and none of these slots is given back.

@@ -27,7 +27,8 @@ begin atomic
                case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
                credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t, (a.s).discovery) as new_credit,
-               -- Until then scans of the queues of hosts pass over it.
+               -- If it is not back soon, it keeps no place that is due already: until its slot each scan would pass
+               -- over it.
                o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
     ) n
     cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;

@@ -73,6 +73,7 @@ begin
               and picked = '{}' and has_slot(h, null, a)
             for update skip locked);
     else
+        -- In the order of occupied_classes(), because a nested loop keeps it (plans.sql).
         hosts := array(
             select first.tid
             from occupied_classes(a.first_class) as c

@@ -8,8 +8,9 @@
 --   4. Round by round: lock the first hosts of both queues. Hosts that another transaction has locked are skipped
 --      (hosts_to_visit.sql).
 --   5. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
---   6. If no host is left: apply waiting entries of the inbox. If no host is left after that: visit hosts whose first
---      revisit becomes due later, within the look-ahead. (A host that is visited gives such revisits too.)
+--   6. If no host is left: take back ended leases, and apply waiting entries of the inbox. If no host is left after
+--      that: visit hosts whose first revisit becomes due later, within the look-ahead. (A host that is visited gives
+--      such revisits too.)
 --
 -- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages.
 
@@ -71,8 +72,8 @@ begin
     from host_horizon h, lease_id l;
     -- In the share `breadth` of the calls the search for new pages begins at a class that is drawn from all classes. So
     -- pages of low value do not wait for ever. Each draw is the fractional part of the lease id times an irrational
-    -- number. Such numbers are spread evenly between 0 and 1, even over a few calls. There are two draws, because new
-    -- pages are asked first if a.draw is large: calls that ask for them first would never have a small draw.
+    -- number. Such numbers are spread evenly between 0 and 1, even over a few calls. Two draws, because a.draw
+    -- is large in each call that asks for new pages first. With one draw these calls would never draw a class.
     a.first_class := case when class_draw < s.breadth::numeric
                           then floor((last_class() + 1) * class_draw / s.breadth::numeric) else 0 end;
     return a;
@@ -96,8 +97,9 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    -- The order of locks is: pages, then hosts. Upkeep locks pages, and an earlier call in this transaction may have
-    -- locked hosts. So upkeep needs a transaction without an id: a transaction that locks a row gets one.
+    -- The order of locks is: pages, then hosts. Upkeep locks pages until the commit, and an earlier call in this
+    -- transaction may have locked hosts. Then a report that holds a page could wait for such a host, while this
+    -- transaction waits for the page. So upkeep needs a transaction without an id: one that locks a row gets an id.
     may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give
@@ -119,6 +121,7 @@ begin
         return;
     end if;
     perform nextval('ask_count');
+    perform nextval('host_ask_count') where s.budget_is_measured and host is not null;
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
@@ -130,8 +133,8 @@ begin
     -- 3
     pages_per_host := pages_per_host(a, n);
     -- Rounded by the draw, so that the mean over many calls is n × discovery, even if n is 1. A host with both kinds
-    -- gives the kind that is asked first. So new pages are asked first in the share `discovery` of the calls: if n is
-    -- 1, in the same calls that want a new page.
+    -- gives the kind that is asked first. So new pages are asked first in the share `discovery` of the calls. If n is
+    -- 1, these are the calls with wanted_new = 1.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
@@ -167,8 +170,7 @@ begin
         -- The hosts gave fewer pages than expected. The next round expects what they gave.
         pages_per_host := greatest(1, given::numeric / (cardinality(visit.due_hosts) + cardinality(visit.new_hosts)));
     end loop;
-    perform nextval((case when host is null then 'short_ask_count' else 'host_ask_count' end)::regclass)
-    where s.budget_is_measured and (wanted > 0 or host is not null);
+    perform nextval('short_ask_count') where s.budget_is_measured and host is null and wanted > 0;
 end $$;
 
 create or replace function recrawl.next_pages(

@@ -25,9 +25,9 @@ comment on type ask is
     'One call of next_pages. t: the time of the call. slots_from, slots_until: the look-ahead; each slot lies in it. '
     'head_due_until: hosts whose first revisit becomes due later are not visited for revisits. lease_ends: the end of '
     'the lease. per_host: the most pages of a host, a million if there is no limit. host_from: no host is ready '
-    'before this. draw: a number from 0 to 1, evenly spread over the calls. first_class: the class of new pages that '
-    'is asked first. only_host: the host that the caller named; 0 = an unknown host, null = all hosts. s: the '
-    'settings.';
+    'before this. draw: a number from 0 to 1, evenly spread over the calls that find a page. first_class: the class '
+    'of new pages that is asked first. only_host: the host that the caller named; 0 = an unknown host, null = all '
+    'hosts. s: the settings.';
 comment on type visits is
     'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
     'new_pages: the number of pages that they should give. due_exhausted, new_exhausted: the queue of hosts has no '

@@ -179,8 +179,8 @@ declare
 begin
     select * into allocation from allocation order by token desc limit 1;
     select j.ran_at into ran_at from recrawl.job_schedule j where j.job = 'allocate';
-    -- Jobs that are not due and not failing, and whose last run ended 20 times its own length ago, at least 50 s. Also
-    -- allocate, if the policy was changed since its last run began.
+    -- Jobs that are not due and not failing, and whose last run ended 20 times its own length ago, at least 50 s. For
+    -- allocate this pause does not count if the policy was changed since its last run began.
     rested := array(
         select j.job
         from recrawl.job_schedule j

@@ -1,5 +1,5 @@
 -- internal_state: the numbers that recrawl keeps in sequences, for people who look for a fault. Their meaning is in
--- migrations/versions/0001_first/cells.sql. A function reads them, because the role recrawl_reader may not.
+-- their comments (migrations/versions/). A function reads them, because the role recrawl_reader may not.
 
 -- The sequences that are variables, each with its value and with the meaning from its comment.
 create or replace function cells() returns table (name text, value bigint, as_time timestamptz, meaning text)

@@ -1,4 +1,4 @@
--- Patterns of URLs, which exclude and boost have as arguments.
+-- Checks the patterns that people give to exclude and boost.
 
 -- Raises if a pattern is no regular expression, or is too slow or too large. Every URL that is found is matched with
 -- every pattern. A pattern that people use takes 2 to 60 microseconds, one of 200 complicated alternatives 8

@@ -37,7 +37,8 @@ begin atomic
            case when modified_at > since then date_part('epoch', seen_at - modified_at) / 86400 end,
            base,
            is_open,
-           -- is_same
+           -- is_same. A statement is about the last fetch, so it says something about the base only if they are the
+           -- same.
            is_open or case when stated is null then not differs else not stated and p.base_at is null end
     from (select base, modified_at, stated, differs,
                  -- A statement is about the time since the last fetch, a comparison about the time since the base.

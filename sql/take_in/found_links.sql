@@ -37,8 +37,8 @@ begin
     where r.problem is null;
 
     with
-    -- The pages of all URLs, except those that were set aside before and are still locked: they are passed as null,
-    -- and get no page. A URL that another transaction is taking in now has code `waiting`.
+    -- The pages of all URLs, except those that were set aside before and are still locked. For those, null is passed,
+    -- and there is no page. A URL that another transaction is taking in now has code `waiting`.
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(

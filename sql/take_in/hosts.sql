@@ -1,4 +1,4 @@
--- Hosts become known: the first page, limit or robots.txt of a host makes it.
+-- Makes hosts: for new pages, and for set_host, block_host, set_robots and take_slot.
 
 -- Makes sure that each name has a row in host_name and a host: its own, or with add_pages(host => …) the host of
 -- another name. A name that shares a host gets its row in host_name first, like all names, and is pointed to the other
@@ -11,11 +11,12 @@ declare
     made text[];                       -- new names that share the host of another name
 begin
     with
-    -- Names without a row, each with the name whose host it shares. `hosts` are names too, without such a name: unnest
-    -- gives null for the elements that the shorter array does not have.
+    -- Names without a row, each with the name whose host it shares.
     given as materialized (
         select distinct on (n.name) n.name, n.asked_as
-        from unnest(names || hosts, hosts) as n (name, asked_as)
+        from (select name, asked_as from unnest(names, hosts) as u (name, asked_as)
+              union all
+              select name, null from unnest(hosts) as u (name)) n
         where n.name is not null and not exists (select from host_name h where h.name = n.name)
         order by n.name, n.asked_as
     ),

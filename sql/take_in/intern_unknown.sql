@@ -1,7 +1,7 @@
 -- Makes the pages of URLs that have no row in page yet:
 --
 --   1. Keep out URLs that are too deep or match an excluded pattern.
---   2. Make the hosts.
+--   2. Make the hosts (hosts.sql).
 --   3. Make the pages, if their hosts may have more. They reach the queue through the inbox, so no host is locked.
 --
 -- Rows are inserted in the order of their unique keys, so that overlapping batches can wait for each other, but never

@@ -127,7 +127,7 @@ end;
 
 -- The evidence for the rate of a page after a fetch (seen_changes, seen_days), the days that the fetch counts for, and
 -- the new frequency. If the fetch taught nothing, all but the frequency are null. The new frequency follows from the
--- pinned interval, or from the new rate and the price of the host. Before the first allocation it stays as it is.
+-- pinned interval, or from the new rate and the price of the host. Without a price it stays as it is.
 create or replace function evidence_after(p page, c page_comparison, own host_terms, rules judging_rules)
 returns setof evidence
 language sql stable parallel safe rows 1
@@ -266,7 +266,7 @@ begin atomic
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end,
            case when e.days is not null then
                (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end,
-           -- pulse: its letter, the seconds that it came late, and the whole intervals that passed
+           -- pulse: the letter of the result, how many seconds the fetch was late, and how many whole intervals passed
            (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
             d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part

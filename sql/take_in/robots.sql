@@ -68,7 +68,7 @@ begin
         where r.site = site_of(set_robots_at.url);
         known := found;
         if status in (429, 503) then
-            -- The first call blocks the host. The second one finds it blocked, so it can only make the block longer.
+            -- After the first call the host is blocked. So the second call can only make the block longer.
             perform strike_host(id, null, reason, t);
             perform strike_host(id, wait_asked_for(retry_after, t), reason, t);
         end if;

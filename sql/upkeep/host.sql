@@ -1,5 +1,6 @@
--- Blocks, strikes and slots of a host: the functions block a host, forgive a strike, move its next slot, and end its
--- wait for a leased page. They lock the rows of the hosts that they change, and several hosts in order of id.
+-- Blocks, strikes and slots of a host: the functions block a host, count its failures, forgive a strike, move its next
+-- slot, set its crawl delay, and end its wait for a leased page. They lock the rows of the hosts that they change.
+-- Several hosts are locked in order of id, or without waiting.
 
 -- Blocks a host until a time; null ends the block. Crawlers that hold pages of the host learn of the block by the
 -- answer of report() and by blocked_pages(). There is no NOTIFY, because its queue belongs to the whole server: any
@@ -30,8 +31,9 @@ language sql volatile as $$
 $$;
 
 -- Blocks a host that answered 429 or 503, or that keeps failing. The block lasts 60 seconds, doubled by each further
--- strike, at most a day. For the first strike the time of Retry-After is used instead. Later strikes use it only if it
--- is longer: otherwise a host that always refuses and says "1 second" would get a request every second.
+-- strike, at most a day, and 10 % more or less. For the first strike the time of Retry-After is used instead. Later
+-- strikes use it only if it is longer: otherwise a host that always refuses and says "1 second" would get a request
+-- every second.
 --
 -- Each report in which the host gave a page forgives one strike. Half an hour without a block forgives all strikes. A
 -- failure while the host is already blocked comes from a request that began before the block: it adds no strike, but a

@@ -9,9 +9,9 @@
 -- Calls that name a host do not count: nearly all of them are short, because one host has few pages that may be fetched
 -- now. But the pages that they got count.
 --
--- While no crawler calls, the budget stays. Crawlers that pause every night fetch less in a day than their speed at
--- work says. If revisits wait while the crawlers pause, the budget is the mean over the day. If only new pages wait, it
--- is the speed at work.
+-- While no crawler calls without naming a host, the budget stays. Crawlers that pause every night fetch less in a day
+-- than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean over the day. If
+-- only new pages wait, it is the speed at work.
 
 do $$
 begin

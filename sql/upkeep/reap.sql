@@ -61,24 +61,25 @@ begin
         order by i.page_id
         for update of p skip locked
     ),
-    -- Delete each lease if all of its unreported pages are locked here.
+    -- Leases with an unreported page that another transaction has locked.
+    incomplete as materialized (
+        select i.lease_tid from item i where (i.page_id in (select f.page_id from free f)) is not true
+    ),
+    -- The other leases go.
     deleted as (
         delete from lease l using ended e
-        where l.ctid = e.tid and (l.ctid in (
-            select i.lease_tid from item i where (i.page_id in (select f.page_id from free f)) is not true)) is not true
+        where l.ctid = e.tid and (l.ctid in (select i.lease_tid from incomplete i)) is not true
         returning l.ctid as tid
     ),
     -- The pages that go back.
     unreported as materialized (
         select * from free f where (f.lease_tid in (select d.tid from deleted d)) is true
     ),
-    -- The page has one more failed attempt, if it was not fetched.
+    -- The page has one more failed attempt, if it was not fetched. For planned_due and due_is see release_at().
     counted as (
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
-            due_at = u.new_due,
-            -- See release_at().
-            planned_due = nullif(p.planned_due, u.due),
+            due_at = u.new_due, planned_due = nullif(p.planned_due, u.due),
             due_is = case when not is_never(p.due_at) then p.due_is end
         from unreported u where p.page_id = u.page_id
     ),

@@ -19,7 +19,8 @@ begin
     perform measure_budget(t), watch_logins(t);
     done := done + reap_at(t, max_leases);
     done := done + drain_at(t, max_entries);
-    -- It locks exclusion and new keys, which a report locks before hosts: so it waits at most 5 ms.
+    -- Hosts are locked now. take_links_in() locks exclusion and new keys, which a report locks before hosts. So it
+    -- waits at most 5 ms for a lock.
     return done + take_links_in(t, max_entries);
 end $$;
 

@@ -1,5 +1,5 @@
 -- Estimates of due revisits and of freshness from a few hundred blocks of the large tables, so that the cost does not
--- grow with the tables.
+-- grow with the tables. Also the oldest due revisit, and the oldest entry of the inbox.
 
 -- The number of due revisits and of new pages. blocks: how many blocks of each table are read. A smaller table is read
 -- whole.

@@ -1,7 +1,9 @@
 """A budget that is measured: how it is set, shown and moved, step by step."""
 
+from contextlib import suppress
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, run_job
@@ -61,8 +63,8 @@ def test_it_rises_to_what_crawlers_can_do_and_falls_with_them(crawl: Crawl) -> N
 
 
 def test_calls_that_name_a_host_do_not_count(crawl: Crawl) -> None:
-    """The server for URLFrontier makes one for each host of an answer, and nearly all of them find too few pages. So
-    the budget did not fall with slow crawlers."""
+    """The server for URLFrontier makes one such call for each host of an answer, and nearly all of them find too few
+    pages. So the budget did not fall with slow crawlers."""
     measured_from_5000(crawl)
     crawl.value("select set_setting('budget', '15000')")
     measure(crawl)
@@ -74,6 +76,16 @@ def test_calls_that_name_a_host_do_not_count(crawl: Crawl) -> None:
         crawl.wait(MINUTE)
         crawl.value("select tick_at(%s, 100, 1000)", crawl.now)
     assert crawl.value("select budget from setting") == pytest.approx(7200, rel=0.1)
+
+
+def test_crawlers_that_always_name_a_host_do_not_move_it(crawl: Crawl) -> None:
+    measured_from_5000(crawl)
+    for host in ["h1.test", "a b"] * 30:
+        with suppress(psycopg.Error):
+            crawl.rows("select next_pages_at(%s, 9, '0', '1 min', 9, host => %s)", crawl.now, host)
+        crawl.wait(MINUTE)
+        crawl.value("select tick_at(%s, 100, 1000)", crawl.now)
+    assert crawl.value("select budget from setting") == 5000
 
 
 def test_a_clock_that_was_set_back_does_not_stop_it(crawl: Crawl) -> None:

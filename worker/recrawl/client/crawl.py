@@ -44,7 +44,7 @@ class Client:
         self.concurrency, self.user_agent = given["concurrency"], given["user_agent"]
         self._clock = Clock()
         self._database = Database(dsn, self._clock)
-        self._quick_database = Database(dsn, self._clock)  # its calls wait for no report, so that pages come in time
+        self._quick_database = Database(dsn, self._clock)  # its calls wait for no long report, so pages come in time
         robots_cache = RobotsCache(self._quick_database, self.user_agent) if given["robots"] else None
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
         access_to = robots_cache.access_to if robots_cache else lambda _: Access.ALLOWED
@@ -152,7 +152,7 @@ class Client:
             if self._in_hand.is_closed:
                 raise StopAsyncIteration
             if page := self._runner.next():
-                self._own_requests.read_answer(page)
+                self._own_requests.expect_answer_of(page)
                 return page
             await self._runner.wait_for_page()
 

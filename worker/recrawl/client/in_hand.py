@@ -260,12 +260,14 @@ class InHand:
         self.counts["robots"] += 1
         return request
 
-    def robots_came(self, first: Page, failed: Result | None = None) -> None:
-        """The request for a robots.txt has ended, or it was not made. `first` is the first request for this robots.txt.
-        Redirects may have led to another site, but the rules belong to the site of `first`. If its rules cannot be
-        known, `failed` is the result of the page that gave its slot. The pages that wait for the rules always become
-        ready. If the rules are still unknown, the next page asks for them again."""
-        robots = self._robots_requests.pop(site_of(first.url))
+    def robots_came(self, request: Page, failed: Result | None = None) -> None:
+        """The request for a robots.txt has ended, or it was not made. `request` is the first request for it. Redirects
+        may have led to another site, but the rules belong to the site of `request`. The pages that wait for the rules
+        always become ready. If the rules are still unknown, the next page asks for them again.
+
+        The page that gave its slot to the request goes back, and gets a slot later. But if the rules cannot be known,
+        it is reported with the result `failed`, and an extra request is dropped."""
+        robots = self._robots_requests.pop(site_of(request.url))
         for page in robots.waiting:
             if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
@@ -273,7 +275,7 @@ class InHand:
         if not self.try_settle(page, slot_used=True):
             return
         if failed and not is_request(page):
-            page.began = first.began
+            page.began = request.began
         self._finish(page, ROBOTS_FAILED if failed and is_request(page) else failed)
 
     def _deny(self, page: Page) -> None:

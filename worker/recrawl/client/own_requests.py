@@ -54,7 +54,7 @@ class OwnRequests:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of extras that wait
         self.extras = 0  # that have no answer yet
 
-    def read_answer(self, page: Page) -> None:
+    def expect_answer_of(self, page: Page) -> None:
         """Begins to wait for the answer to a page that was yielded, if the client needs it."""
         if page in self._runner.answers:
             return

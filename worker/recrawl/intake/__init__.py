@@ -1,1 +1,1 @@
-"""URL lists: read, cleaned, streamed into the database. urlfrontier/ and view/ use urls.py too, for one URL."""
+"""URL lists: read, cleaned, streamed into the database. Others use urls.py for single URLs."""

@@ -133,7 +133,7 @@ def _ahead(last_day: store.reads.FetchesOfLastDay) -> float:
 
 
 def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
-    """A row of allocation_run: the input, and how good the result is."""
+    """A row of the table allocation: the input, and how good the result is."""
     result = split.allocation
     return crawl.result(split) | {
         "policy": crawl.settings.policy,

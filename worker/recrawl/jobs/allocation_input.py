@@ -116,11 +116,10 @@ class AllocationInput:
 
         The price of a similar budget, if known, saves some time.
         """
-
         return split_budget(self.slots, budget, self.retries, self._revisits, price, self._revisits_without_budget)
 
     def _revisits(self, cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
-        """The best allocation of these fetches, and the fetches of each host."""
+        """The allocation of these fetches by the policy, pinned pages first, and the fetches of each host."""
 
         def by_policy(web: Web, left: float) -> Allocation:
             asked = Question(web, left, self.objective, self.limits, price, self.policy_days)

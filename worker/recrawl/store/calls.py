@@ -21,8 +21,8 @@ def workers(connection: Connection) -> int:
 
 
 def tick(connection: Connection, max_entries: int = 2000) -> int:
-    """One step of the queue's upkeep. Returns how many pages, links and inbox entries it handled; 0 if nothing is left
-    to do now."""
+    """One step of the queue's upkeep. Returns how many pages, links and inbox entries it handled, and during a repair
+    of times also hosts and leases; 0 if nothing is left to do now."""
     return int(value(connection, "select recrawl_internal.tick(200, %s)", max_entries) or 0)
 
 

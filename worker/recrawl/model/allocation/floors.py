@@ -52,15 +52,15 @@ def floors(pages: Floats, cap: Floats, budget: float, limits: Limits) -> Floats:
     return floor
 
 
-def water_level(pages: Floats, room: Floats, total: float) -> float:
-    """The level at which Σ pages · min(level, room) = total. Infinite if all the room together is less than `total`.
+def water_level(weight: Floats, most: Floats, total: float) -> float:
+    """The level at which Σ weight · min(level, most) = total. Infinite if Σ weight · most is less than `total`.
 
     Like water in a vessel with steps: the level rises, and a step that is under water takes no more.
     """
-    order = np.argsort(room)
-    pages, room = pages[order], room[order]
-    narrower = np.concatenate(([0.0], np.cumsum(pages * room)[:-1]))  # the total room of hosts with less room
-    wider = np.cumsum(pages[::-1])[::-1]  # the pages of this host and of hosts with more room
-    levels = (total - narrower) / wider
-    reached = np.flatnonzero(levels <= room)
+    order = np.argsort(most)
+    weight, most = weight[order], most[order]
+    lower = np.concatenate(([0.0], np.cumsum(weight * most)[:-1]))  # what the steps before this one take
+    higher = np.cumsum(weight[::-1])[::-1]  # the weight of this step and of those after it
+    levels = (total - lower) / higher
+    reached = np.flatnonzero(levels <= most)
     return float(levels[reached[0]]) if len(reached) else math.inf

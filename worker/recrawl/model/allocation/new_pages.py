@@ -133,18 +133,18 @@ def split_budget(
     for _ in range(ROUNDS):
         before, new = new, slots.new_pages.shared_out(slots.for_new_pages(taken), allowed)
         if tried and np.abs(new - before).sum() <= TOLERANCE * before.sum():
-            new = before
+            new = before  # what the cap and the allocation of the last round were computed with
             break
         cap = slots.for_revisits(new)
-        for_known = guaranteed if budget == math.inf else budget - min(float(new.sum()), budget - guaranteed)
-        for_failing = min(retries, for_known / 2)
-        allocation, taken[slots.is_planned] = allocate(cap, for_known - for_failing, price)
+        for_old = guaranteed if budget == math.inf else budget - min(float(new.sum()), budget - guaranteed)
+        for_retries = min(retries, for_old / 2)
+        allocation, taken[slots.is_planned] = allocate(cap, for_old - for_retries, price)
         price = allocation.price_to_try
-        tried.append((allowed, max(budget - guaranteed, budget - allocation.spent - for_failing)))
+        tried.append((allowed, max(budget - guaranteed, budget - allocation.spent - for_retries)))
         allowed = min(budget, max(budget - guaranteed, _next_allowed(tried)))
     both = allocation.spent + float(new.sum())
     whole = budget if budget < math.inf else both
-    return BudgetSplit(whole, new, for_known - for_failing, for_failing, cap, allocation)
+    return BudgetSplit(whole, new, for_old - for_retries, for_retries, cap, allocation)
 
 
 def _next_allowed(tried: list[tuple[float, float]]) -> float:

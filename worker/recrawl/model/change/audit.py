@@ -1,5 +1,4 @@
-"""Compares the two numbers that are kept for each page with the full maximum likelihood from the fetch log, page by
-page."""
+"""Compares the belief about each page with the full maximum likelihood from the fetch log."""
 
 from dataclasses import dataclass
 
@@ -18,8 +17,8 @@ TAIL = 0.05  # the share of the belief below the credible interval, and above it
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two rates are apart, on pages with this many visits: the rate from the two numbers that recrawl stores
-    (the belief), and the likeliest rate.
+    """How far two rates are apart, on pages with this many visits: the rate of the belief (the prior of the host plus
+    the evidence that recrawl stores), and the likeliest rate.
 
     The ratio of the two rates exists only if the likeliest rate is positive. A page that was never seen to change has
     no ratio. It counts only for `inside`: the share of pages whose likeliest rate lies in the belief's 90 % interval.

@@ -1,1 +1,2 @@
-"""The parts of the dashboard: figures and rules in, markup out. overview.py and search.py read the database."""
+"""The parts of the dashboard: figures and rules in, markup out. No file here reads the database: view/overview.py and
+view/search.py do."""
