@@ -93,20 +93,27 @@ begin
     moved as (
         update queue q set due_at = e.new_due from entry e where e.new_due is not null and q.ctid = e.queue_tid
     ),
-    -- Hosts with pages that live again.
-    revived_host as (
-        select host_id from entry where revived
+    -- Pages that live again.
+    revived_page as materialized (
+        select host_id, page_id from entry where revived
     ),
-    -- The pages that get a place. A page that lives again gets one only if it has no place now: it may be leased, or
-    -- may never have left. A new page that died before it entered stays out.
+    -- Those that have a place: they are leased, or have never left. This reads all pages of their hosts, once. The set
+    -- in memory is the small one: with all pages of a large host in it, PostgreSQL would not hash it.
+    placed as materialized (
+        select q.page_id from queue q
+        where q.host_id in (select host_id from revived_page)
+              and (q.page_id in (select page_id from revived_page)) is true
+        union all
+        select n.page_id from new_page n
+        where n.host_id in (select host_id from revived_page)
+              and (n.page_id in (select page_id from revived_page)) is true
+    ),
+    -- The pages that get a place. A page that lives again gets one only if it has none. A new page that died before it
+    -- entered stays out.
     entering as materialized (
         select * from entry e
         where is_live
-          and case when revived then
-                  (e.page_id in (select q.page_id from queue q
-                                     where q.host_id in (select host_id from revived_host))) is not true
-                  and (e.page_id in (select n.page_id from new_page n
-                                     where n.host_id in (select host_id from revived_host))) is not true
+          and case when revived then (e.page_id in (select page_id from placed)) is not true
               else is_first or (page_id in (select page_id from left_new)) is true
           end
     ),
