@@ -85,6 +85,8 @@ language plpgsql volatile as $$
 declare
     back int;
 begin
+    -- One at a time: two calls would each still see the pattern that the other one deletes.
+    lock table exclusion in share row exclusive mode;
     delete from exclusion e where e.pattern = unexclude_at.pattern;
     if not found then
         perform refuse(format('unexclude: %L is not excluded', pattern));

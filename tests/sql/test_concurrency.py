@@ -500,6 +500,18 @@ def test_a_page_that_is_unexcluded_during_an_exclude_of_another_pattern_is_kept_
     assert crawl.page("http://a.test/")["state"] == "excluded"
 
 
+def test_a_page_of_two_patterns_that_are_unexcluded_at_once_comes_back(crawl: Crawl, beside: Beside) -> None:
+    """Each call still saw the pattern of the other one."""
+    crawl.add("http://a.test/")
+    exclude(crawl)
+    crawl.value("select exclude('test/$')")
+    first, second = beside(), beside()
+    unexclude(first)
+    with blocked(second, lambda: second.value("select unexclude('test/$')")):
+        first.connection.commit()
+    assert crawl.page("http://a.test/")["state"] == "new"
+
+
 @pytest.mark.parametrize(
     ("verb", "days", "least"),
     [
