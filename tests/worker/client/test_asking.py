@@ -8,8 +8,22 @@ import pytest
 
 from crawler import Crawl, add
 from recrawl.client import Page
+from recrawl.client.asker import LONGEST_NOTICE, answer_time
 
 HOSTS = 64
+
+
+def test_after_a_stall_a_client_is_soon_as_quick_as_before() -> None:
+    """Each page waited ten seconds for its slot, so the calls came every ten seconds: for minutes."""
+    time = answer_time(0.01, 3600, since_last=3600)  # the database was away for an hour
+    assert time == LONGEST_NOTICE
+    seconds = calls = 0
+    while time > 0.5:
+        seconds, calls = seconds + time, calls + 1
+        time = answer_time(time, 0.01, since_last=time)
+    assert seconds < 30 and calls < 20
+    assert answer_time(0.5, 0.01, since_last=0.01) == pytest.approx(0.45)
+    assert answer_time(0.01, 1, since_last=0.01) == pytest.approx(1.202)
 
 
 def test_hosts_that_are_all_free_do_not_go_in_step(url: str, db: psycopg.Connection[Any]) -> None:

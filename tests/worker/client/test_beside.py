@@ -77,6 +77,25 @@ def test_a_visit_may_wait_for_its_extra_request(url: str, db: psycopg.Connection
     assert paths == ["/login", "/page"] * 3, "one visit at a time"
 
 
+def test_a_visit_of_an_extra_request_may_wait_for_another_one(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """For example to read a token before a login. It waited for ever: the second one waited for the first one's end."""
+    site.answers["*"] = Answer()
+    add(db, f"http://127.0.0.2:{web.port}/page")
+    crawl = Crawl(url)
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            await crawl.client.extra_request(page.url.replace("page", "login"))
+        elif page.url.endswith("login"):
+            await crawl.client.extra_request(page.url.replace("login", "token"))
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 1)
+    assert [entry.path for entry in web.log if entry.path != "/robots.txt"] == ["/token", "/login", "/page"]
+
+
 def test_an_extra_request_uses_the_robots_txt_that_the_database_has(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:

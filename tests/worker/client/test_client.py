@@ -418,6 +418,26 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
     assert DEFAULTS.keys() == Options.__annotations__.keys() - {"user_agent"}
 
 
+def test_on_outcome_may_stop_the_client(url: str, db: psycopg.Connection[Any]) -> None:
+    """The loop waited for ever if the outcome was one that the call for the next page found."""
+    add(db, *(f"http://h{n}.example/" for n in range(16)))
+
+    def stop(page: Page, outcome: str, why: str | None) -> None:
+        if outcome == "missed":
+            client.stop()
+
+    client = Client(url, user_agent="me", robots=False, on_outcome=stop)
+
+    async def crawl() -> None:
+        async with client:
+            async for page in client:
+                time.sleep(1)  # the slots of the other hosts pass
+                page.report(200)
+
+    asyncio.run(asyncio.wait_for(crawl(), 60))
+    assert client.counts["missed"]
+
+
 def test_a_window_of_no_length_is_an_error(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, "http://a.example/")
     db.execute("select recrawl.set_setting('window_share', '0')")

@@ -98,7 +98,7 @@ def test_an_answer_whose_body_was_not_reported_has_no_rules() -> None:
     assert answer_of({"status": 200}, b"", 0).text == ""
 
 
-def test_a_process_keeps_the_rules_of_the_last_sites_and_no_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_keeps_the_rules_of_the_last_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     deny = "User-agent: *\nDisallow: /"
     monkeypatch.setattr(robots_cache, "MOST_SITES", 3)
     monkeypatch.setattr(robots_cache, "MOST_TEXT", 4 * len(deny))
@@ -116,8 +116,10 @@ def test_a_process_keeps_the_rules_of_the_last_sites_and_no_long_ones(monkeypatc
         await cache.store_rules("http://e/", f"{deny}#", 60)
         assert known() == "cde"
         await cache.store_rules("http://d/", 2 * f"{deny}\n", 60)
-        assert known() == "ce", "too much text: the longest is forgotten"
-        await cache.store_rules("http://c/", deny, -1)
-        assert known() == "e", "its time is over"
+        assert known() == "de", "too much text: the oldest is forgotten"
+        await cache.store_rules("http://e/", deny, -1)
+        assert known() == "d", "its time is over"
+        await cache.store_rules("http://a/", 5 * f"{deny}\n", 60)
+        assert known() == "a", "a page waits for these, and would ask for them again and again"
 
     asyncio.run(store())

@@ -49,6 +49,7 @@ class Asker:
         self._measured_at, self._ended = time.monotonic(), 0
         self._rate = 0.0  # visits that end per second
         self._warned_at = -math.inf  # when the log last said that this login may lease no more pages
+        self._answered_at = time.monotonic()
 
     async def ask_until_closed(self) -> None:
         while not self._in_hand.is_closed:
@@ -106,8 +107,9 @@ class Asker:
             return None
         if rows:
             await self._take_in(rows)
-        taken = 1.2 * (time.monotonic() - sent) + 0.002
-        self._in_hand.answer_time = max(taken, 0.9 * self._in_hand.answer_time)
+        now = time.monotonic()
+        self._in_hand.answer_time = answer_time(self._in_hand.answer_time, now - sent, now - self._answered_at)
+        self._answered_at = now
         return len(rows)
 
     async def _take_in(self, rows: list[Any]) -> None:
@@ -140,3 +142,9 @@ class Asker:
             self._runner.has_room.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._runner.has_room.wait(), seconds)
+
+
+def answer_time(before: float, took: float, since_last: float) -> float:
+    """The time to allow for an answer: the longest of the last calls, with a reserve. It falls by a tenth with each
+    call, or with each second: after a stall it would keep pages waiting, and calls would be few. All are in seconds."""
+    return max(min(1.2 * took + 0.002, LONGEST_NOTICE), before * 0.9 ** max(1.0, since_last))

@@ -8,7 +8,7 @@ from recrawl.client.robots import Access, Rules, site_of
 
 ABSENT = 30.0  # seconds until a site whose rules the database does not have is looked up again
 MOST_SITES = 10_000  # in memory; other sites are looked up again
-MOST_TEXT = 20_000_000  # characters of all rules; parsed they take about 300 MB. The longest are forgotten first
+MOST_TEXT = 20_000_000  # characters of all rules; parsed they take about 300 MB. The oldest are forgotten first
 LONG_TEXT = 20_000  # characters; a longer text takes milliseconds to parse, so a thread does it
 
 
@@ -44,10 +44,9 @@ class RobotsCache:
         self._rules[site_of(url)] = rules, time.monotonic() + good_for
         self._size += rules.size
         self._absent.pop(site_of(url), None)
-        if len(self._rules) > MOST_SITES:
+        # Never the new ones, however long: a page waits for them.
+        while len(self._rules) > 1 and (len(self._rules) > MOST_SITES or self._size > MOST_TEXT):
             self._forget(next(iter(self._rules)))
-        while self._size > MOST_TEXT:
-            self._forget(max(self._rules, key=lambda site: self._rules[site][0].size))
         return rules
 
     def _forget(self, site: str) -> None:

@@ -116,6 +116,8 @@ class Runner:
         return page
 
     async def wait_for_page(self) -> None:
+        if self.in_hand.is_closed:  # by on_outcome, which next() may have called
+            return
         consumer = self._loop.create_future()
         self.consumers.add(consumer)
         try:
