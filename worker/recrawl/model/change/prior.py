@@ -85,7 +85,8 @@ def fit(starts: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
     return Priors(a, b, *of_all)
 
 
-@compiled()
+# Without the GIL, so that the job can tell the database meanwhile that it is alive.
+@compiled(nogil=True)
 def _sample(starts: Positions, most: int) -> Positions:
     """The positions of up to `most` pages of each host, evenly spread over the host's pages."""
     sample = np.empty(np.minimum(np.diff(starts), most).sum(), np.int64)
@@ -99,7 +100,7 @@ def _sample(starts: Positions, most: int) -> Positions:
     return sample
 
 
-@compiled()
+@compiled(nogil=True)
 def _fit_hosts(starts: Positions, changes: Array, days: Array, all_a: float, all_b: float) -> tuple[Array, Array]:
     hosts = starts.size - 1
     a, b = np.empty(hosts), np.empty(hosts)
@@ -109,7 +110,7 @@ def _fit_hosts(starts: Positions, changes: Array, days: Array, all_a: float, all
     return a, b
 
 
-@compiled()
+@compiled(nogil=True)
 def _fit_one(changes: Array, days: Array, base_a: float, base_b: float) -> tuple[float, float]:
     """Expectation maximisation. Repeats two steps: the mean λ and mean ln λ of the pages under the prior, then the
     likeliest prior for these means."""
