@@ -17,7 +17,7 @@ def test_after_a_stall_a_client_is_soon_as_quick_as_before() -> None:
     """Each page waited ten seconds for its slot, so the calls came every ten seconds: for minutes."""
     time = answer_time(0.01, 3600, since_last=3600)  # the database was away for an hour
     assert time == LONGEST_NOTICE
-    seconds = calls = 0
+    seconds, calls = 0.0, 0
     while time > 0.5:
         seconds, calls = seconds + time, calls + 1
         time = answer_time(time, 0.01, since_last=time)

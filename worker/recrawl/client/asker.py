@@ -147,4 +147,5 @@ class Asker:
 def answer_time(before: float, took: float, since_last: float) -> float:
     """The time to allow for an answer: the longest of the last calls, with a reserve. It falls by a tenth with each
     call, or with each second: after a stall it would keep pages waiting, and calls would be few. All are in seconds."""
-    return max(min(1.2 * took + 0.002, LONGEST_NOTICE), before * 0.9 ** max(1.0, since_last))
+    fallen: float = before * 0.9 ** max(1.0, since_last)
+    return max(min(1.2 * took + 0.002, LONGEST_NOTICE), fallen)
