@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -72,6 +73,21 @@ def addresses(connection: psycopg.Connection) -> set[str]:
 def acting_as(url: str, role: str) -> str:
     """The URL of the same database for somebody who may do no more than the role."""
     return f"{url}{'&' if '?' in url else '?'}options=-crole%3D{role}"
+
+
+def on_a_screen(url: str, *arguments: str) -> str:
+    """What a command writes to a terminal."""
+    leader, follower = pty.openpty()
+    streams: dict[str, Any] = {"stdin": follower, "stdout": follower, "stderr": follower}
+    with subprocess.Popen([*COMMAND, *arguments], env=environment(url), **streams) as process:
+        os.close(follower)
+        said = b""
+        with suppress(OSError):  # Linux says so when the other end is closed
+            while more := os.read(leader, 10_000):
+                said += more
+    os.close(leader)
+    assert process.returncode == 0, said
+    return said.decode()
 
 
 # -- help --
@@ -330,6 +346,14 @@ def test_a_crawl_can_stay_on_the_hosts_of_its_first_urls(url: str, connection: p
 def test_only_these_hosts_are_those_of_urls_and_not_of_a_file_which_may_have_millions(url: str, sources: str) -> None:
     done = recrawl(url, "add", "--only-these-hosts", *sources.split())
     assert done.returncode == 64 and "needs URLs and no files" in done.stderr
+
+
+def test_the_progress_of_a_file_does_not_count_the_files_before_it(url: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_text("".join(f"http://a.test/{n}\n" for n in range(5)))
+    second.write_text("http://b.test/1\nhttp://b.test/2\n")
+    said = on_a_screen(url, "add", str(first), str(second))
+    assert {*re.findall(r"(\d+) URLs", said)} == {"5", "2"}, said
 
 
 @pytest.mark.parametrize("wrong", ["https://b.test:8o80/", "https://b te.st/"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -9,6 +10,12 @@ import pytest
 
 from crawler import GAP, LATE, Crawl, Site, add, leases, state
 from recrawl.client import Client, Error, Page
+from recrawl.client.clock import Clock
+from recrawl.client.in_hand import InHand
+from recrawl.client.page import request_row
+from recrawl.client.preparation import Preparation
+from recrawl.client.robots import Access
+from recrawl.client.runner import Runner
 from web import Answer, Web
 
 
@@ -94,6 +101,25 @@ def test_a_visit_of_an_extra_request_may_wait_for_another_one(
 
     crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 1)
     assert [entry.path for entry in web.log if entry.path != "/robots.txt"] == ["/token", "/login", "/page"]
+
+
+def test_a_request_of_the_client_comes_in_its_slot_although_nothing_else_happens() -> None:
+    async def crawl() -> None:
+        clock = Clock()
+        now = time.monotonic()
+        clock.learn(now, now, datetime.now(UTC))
+        runner = Runner(InHand(clock, Preparation(0, 4), 10, lambda _: Access.ALLOWED), "me", None)
+        runner.open()
+        waits = asyncio.create_task(runner.wait_for_page())
+        await asyncio.sleep(0)
+        begins = datetime.now(UTC) + timedelta(seconds=0.1)
+        row = request_row("http://a.example/login", "a.example", (begins, begins + timedelta(seconds=60)))
+        runner.add(runner.page(row, "extra"))
+        await asyncio.wait_for(waits, 30)
+        page = runner.next()
+        assert page and page.url == row.url
+
+    asyncio.run(crawl())
 
 
 def test_an_extra_request_uses_the_robots_txt_that_the_database_has(
