@@ -48,8 +48,7 @@
 --     turns of judged_results()               null                   each page has one result
 --     lease_id of free_slots()                null                   no host waited for a page of it
 --     host.new_class                          32                     its revisits go first; see last_class()
---     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after(),
---                                                                    push_slot()
+--     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
 --     graph_news.page_id                      null                   the whole graph
 --     news_in_graph.page_id                   -1                     the whole graph

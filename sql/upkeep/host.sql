@@ -111,14 +111,12 @@ begin
 end $$;
 
 -- Moves the next slot of a host after a request that began after its start_by, or without a slot. Then the gap is
--- measured from the start of the request. If the host has given later slots already, none of them comes back when its
--- page is released: it could be too close to this request.
+-- measured from the start of the request.
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 begin
-    update host h set last_start_by = greatest(started_at, h.last_start_by + interval '1 microsecond')
-    where h.host_id = push_slot.host_id and h.last_start_by < started_at + longest_ahead();
+    update host h set last_start_by = started_at where h.host_id = push_slot.host_id and h.last_start_by < started_at;
     if found then
         perform renew_ready_at(host_id, t);
     end if;

@@ -203,18 +203,6 @@ def test_a_slot_is_spent_when_the_request_began(crawl: Crawl) -> None:
     assert len(crawl.next()) == 1
 
 
-def test_a_late_request_before_later_slots_is_not_forgotten_when_they_come_back(crawl: Crawl) -> None:
-    crawl.add("http://a.test/1", "http://a.test/2", "http://a.test/3")
-    first, second, third = crawl.next(ahead=MINUTE)
-    late = first["start_by"] + (second["fetch_at"] - first["start_by"]) / 2
-    crawl.now = late + SECOND / 100
-    crawl.report_ok([first], fetched_at=str(late))
-    crawl.release(second["lease_id"])
-    (again,) = crawl.next(1, ahead=MINUTE)
-    assert again["fetch_at"] >= late + SECOND, "the gap"
-    assert again["fetch_at"] > third["fetch_at"]
-
-
 def test_a_one_at_a_time_host_is_free_again_after_a_release(crawl: Crawl) -> None:
     crawl.value("select set_host('a.test', one_at_a_time => true)")
     crawl.add("http://a.test/1", "http://a.test/2")
