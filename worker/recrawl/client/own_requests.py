@@ -151,22 +151,22 @@ class OwnRequests:
         return is_over
 
     async def _request_extra(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
-        """Takes slots until the URL was requested. The extra requests of one host wait for each other's slots, but not
-        for the answers: a visit may wait for another extra request of its host."""
-        turn = self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock())
+        """Takes slots until the URL was requested. The extra requests of one host wait for each other."""
         try:
-            if self._robots_cache:
-                await self._robots_cache.look_up([url])
-            for _ in range(TRIES):
-                if self._in_hand.is_closed:
-                    break
-                async with turn:
-                    answer = await self._with_slot(url, "extra", meta, tries=TRIES)
-                result = (await answer).result if answer else ROBOTS_FAILED
-                if result == ROBOTS_FAILED:
-                    break
-                if result is not None:
-                    return
+            async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
+                if self._robots_cache:
+                    await self._robots_cache.look_up([url])
+                for _ in range(TRIES):
+                    if self._in_hand.is_closed:
+                        break
+                    if answer := await self._with_slot(url, "extra", meta):
+                        result = (await answer).result
+                        if result == ROBOTS_FAILED:
+                            break
+                        if result is not None:
+                            return
+                    else:
+                        await asyncio.sleep(1)
         except NoHost:
             pass
         finally:

@@ -116,7 +116,7 @@ class Runner:
         return page
 
     async def wait_for_page(self) -> None:
-        if self.in_hand.is_closed:  # by on_outcome, which next() may have called
+        if self.in_hand.is_closed or self.in_hand.can_yield:  # next() may have called on_outcome, which did this
             return
         consumer = self._loop.create_future()
         self.consumers.add(consumer)

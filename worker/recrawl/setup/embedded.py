@@ -50,7 +50,7 @@ def is_ours(url: str) -> bool:
     is_its_server = host.parent == SOCKETS and host.name.startswith(
         socket_name(default_data_dir().expanduser().resolve())
     )
-    return is_its_server and (parts.get("user"), parts.get("dbname")) == ("postgres", DATABASE)
+    return is_its_server and (parts.get("user", "postgres"), parts.get("dbname")) == ("postgres", DATABASE)
 
 
 @contextmanager
