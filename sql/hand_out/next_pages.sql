@@ -12,7 +12,10 @@
 --      that: visit hosts whose first revisit becomes due later, within the look-ahead. (A host that is visited gives
 --      such revisits too.)
 --
--- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages.
+-- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages, and
+-- pages are locked before hosts. If an earlier call in this transaction has locked hosts and upkeep now locked pages, a
+-- report that holds a page could wait for such a host, while this transaction waits for the page. So upkeep needs a
+-- transaction without an id: a transaction that locks a row gets one.
 
 -- Raises if an argument of next_pages is out of its range, or if the login may not have n more pages.
 create or replace function check_arguments(
@@ -97,9 +100,6 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    -- The order of locks is: pages, then hosts. Upkeep locks pages until the commit, and an earlier call in this
-    -- transaction may have locked hosts. Then a report that holds a page could wait for such a host, while this
-    -- transaction waits for the page. So upkeep needs a transaction without an id: one that locks a row gets an id.
     may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give

@@ -59,7 +59,7 @@ comment on column recrawl.page_status.rate_high is
 comment on column recrawl.page_status.frequency is
     'Fetches per day. null = the page takes no part in allocation: it was never fetched and has no pinned rate, '
     'it fails too often, or its state is done, declined, gone, moved, excluded or kept_out. Before the first '
-    'allocation: that of the pinned interval, otherwise the pinned rate, otherwise the setting frequency.';
+    'allocation: one fetch per pinned interval, otherwise the pinned rate, otherwise the setting frequency.';
 comment on column recrawl.page_status.due_at is
     'The time when the page is due. For a leased page: the time when it was due. null = it waits among the new pages, '
     'is leased for the first time, or is gone or moved. The year 9999 = it is not fetched until you call fetch_now, or '

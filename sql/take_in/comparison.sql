@@ -46,7 +46,7 @@ begin atomic
                  p.fetched_at is not null and coalesce(stated, differs) is null
                      and num_nonnulls((r.extras).sketch, r.content_hash, r.etag) = 0 as is_open
           from (select base, modified_at,
-                       -- What the crawler or a 304 says; null = nothing, so the versions are compared.
+                       -- The statement of the crawler or of a 304; null = none, so the versions are compared.
                        case when r.status = 304 then case when p.base_at is null then false end
                             else coalesce(r.changes > 0, r.changed) end as stated,
                        coalesce((r.extras).sketch <> p.sketch,

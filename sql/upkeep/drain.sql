@@ -108,8 +108,8 @@ begin
         where n.host_id in (select host_id from revived_page)
               and (n.page_id in (select page_id from revived_page)) is true
     ),
-    -- The pages that get a place. A page that lives again gets one only if it has none. A new page that died before it
-    -- entered stays out.
+    -- The pages that get a place. A page that lives again gets one only if it is not in `placed`. A new page that died
+    -- before it entered stays out.
     entering as materialized (
         select * from entry e
         where is_live

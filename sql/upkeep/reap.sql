@@ -58,8 +58,7 @@ begin
             select coalesce(p.fetched_at >= i.handed_out_at and i.lease_until > i.handed_out_at, false) as was_fetched
         ) f
         where coalesce(p.last_lease, 0) < i.lease_id
-        order by i.page_id
-        for update of p skip locked
+        order by i.page_id for update of p skip locked
     ),
     -- Leases with an unreported page that another transaction has locked.
     incomplete as materialized (
@@ -86,8 +85,7 @@ begin
     -- A page that died during its lease leaves the queue permanently.
     moved as (
         insert into inbox (host_id, page_id, old_due)
-        select u.host_id, u.page_id, u.held_due
-        from unreported u where u.state <> 'live' or u.new_due <> u.held_due
+        select u.host_id, u.page_id, u.held_due from unreported u where u.state <> 'live' or u.new_due <> u.held_due
         returning 1
     )
     select (select count(*) from moved), (select count(*) from unreported where not was_fetched)

@@ -76,7 +76,7 @@ def acting_as(url: str, role: str) -> str:
 
 
 def on_a_screen(url: str, *arguments: str) -> str:
-    """What a command writes to a terminal."""
+    """The text that a command writes to a terminal."""
     leader, follower = pty.openpty()
     streams: dict[str, Any] = {"stdin": follower, "stdout": follower, "stderr": follower}
     with subprocess.Popen([*COMMAND, *arguments], env=environment(url), **streams) as process:

@@ -19,7 +19,7 @@ class Page:
 
     Some pages in hand are requests of the client, and no pages of the crawl. Request and report them in the same way.
     Their kind is `robots` for a robots.txt, and `extra` for a request that you asked for with `Client.extra_request`. A
-    page of kind `sitemap` is a page of the crawl, but the client needs its body, as it needs that of a robots.txt.
+    page of kind `sitemap` is a page of the crawl, but the client needs its body, as it needs the body of a robots.txt.
     """
 
     __slots__ = (

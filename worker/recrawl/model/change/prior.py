@@ -85,7 +85,7 @@ def fit(starts: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
     return Priors(a, b, *of_all)
 
 
-# Without the GIL, so that the job can tell the database meanwhile that it is alive.
+# Without the GIL, so that another thread can tell the database that the job is alive.
 @compiled(nogil=True)
 def _sample(starts: Positions, most: int) -> Positions:
     """The positions of up to `most` pages of each host, evenly spread over the host's pages."""
