@@ -45,8 +45,8 @@ begin
     return query
     with
     -- The candidates. Those that get a slot have columns of page. The others are neither dropped nor given. dropped:
-    -- not live, so its row in queue or new_page is deleted. given: leased now. A page that was reported on a newer lease
-    -- is not given: after the first round of this call, a newer call got the page, and it was reported.
+    -- not live, so its row in queue or new_page is deleted. given: leased now. A page that was reported on a newer
+    -- lease is not given: after the first round of this call, a newer call got the page, and it was reported.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,
