@@ -57,6 +57,7 @@ class Step:
         if self.language == "sh":
             if self.text.startswith(AS_OF_NOW):
                 answer = re.sub(r"\b(a moment|[\d.]+ (s|min|seconds?|minutes?)) ago", "lately", answer)
+                answer = re.sub(r"\btomorrow (?=\d)", "at ", answer)  # shortly before midnight
                 answer = re.sub(r"\d[\d.,:]*", "0", answer)
             return answer.split()
         rows = [TIME.sub("(a time)", line) for line in answer.splitlines() if line.strip()]
