@@ -97,7 +97,7 @@ def metadata_of(meta: Any) -> dict[str, StringList]:
 
 def item_of(row: Any, crawl: str) -> URLItem:
     """A page for GetURLStatus and ListURLs. The date of a page that was never fetched is the time when it was found."""
-    found = int(row.added_at.timestamp()) if row.added_at else 0
+    found = int(row.added_at.timestamp())
     # Rounded, because due times of the same second are spread within it.
     date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found
     known = KnownURLItem(info=info_of(row.url, row.host, row.meta, crawl), refetchable_from_date=date)
