@@ -198,6 +198,19 @@ def test_a_release_holds_no_host_while_it_waits_for_one(crawl: Crawl, beside: Be
     assert crawl.value("select busy_until from host where name = 'a.test'") is None
 
 
+def test_a_release_that_waits_for_its_lease_holds_no_page(crawl: Crawl, beside: Beside) -> None:
+    """A report locks the lease first, then pages: in another order the two could wait for each other for ever."""
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    other, releasing = beside(), beside(autocommit=True)
+    other.connection.execute("select from lease for update")
+    release = lambda: releasing.value("select release_at(%s, %s, null)", crawl.now, page["lease_id"])  # noqa: E731
+    with blocked(releasing, release) as released:
+        other.connection.execute("select from page for update nowait")
+        other.connection.commit()
+    assert released.result() == 1
+
+
 def test_fetch_now_while_a_lease_is_reaped_leaves_one_truth(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/", "http://b.test/", due=[crawl.now])
     first, second = sorted(crawl.next(lease=MINUTE), key=lambda page: int(page["page_id"]))

@@ -97,6 +97,12 @@ def test_one_wild_page_does_not_wreck_a_host() -> None:
     assert wild.a[-1] == pytest.approx(calm.a[-1], rel=0.5)
 
 
+def test_pages_that_are_all_alike_get_a_prior_that_is_worth_ten_changes() -> None:
+    """A prior that is worth more would outweigh what each page shows."""
+    found = prior.fit([0, 1000], np.full(1000, 100.0), np.full(1000, 50.0))
+    assert found.a[0] == 10.0 and found.b[0] == pytest.approx(5.0, rel=0.01)
+
+
 def test_the_largest_host_does_not_decide_for_all() -> None:
     random = np.random.default_rng(8)
     giant = observed(random, 2.0, 0.1, 50_000, 5)
