@@ -76,6 +76,12 @@ def test_delay_in_closed_form() -> None:
     assert best.price == pytest.approx((9 / 18) ** 2)
 
 
+def test_a_host_keeps_its_cap_though_a_price_that_was_tried_meets_it_to_the_last_digit() -> None:
+    many = web(np.ones(7), np.ones(7), [2, 1, 3, 1], [78545, 0, 10, 1])
+    best = allocate(many, 7, "delay", Limits(0.05, 3650))
+    assert (sums(many, best.frequency) <= many.cap * (1 + 1e-9)).all() and best.spent == pytest.approx(7)
+
+
 def test_memoryless_freshness_in_closed_form() -> None:
     value, rate = np.array([9.0, 1, 1]), np.array([1.0, 1, 100])
     best = unconstrained(value, rate, 2, "poisson_freshness")  # √price = (3 + 1)/(2 + 2) if the last is dropped

@@ -138,7 +138,7 @@ def passes_for(objective: Objective) -> Passes:
         total = 0.0
         total_slope = 0.0
         for host in range(cap.size):
-            if at_higher_price[host] > cap[host]:
+            if at_higher_price[host] > cap[host] * (1.0 + TOLERANCE):  # as in fill_frequencies
                 demand[host] = at_higher_price[host]
                 total += cap[host]
                 continue
