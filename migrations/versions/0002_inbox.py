@@ -1,10 +1,10 @@
-"""Drops two columns, adds a sequence. Locks: inbox, host, lease, page, job, budget_step, logs and other tables.
+"""Drops three columns, adds a sequence. Locks: inbox, host, lease, page, job, allocation, setting and other tables.
 
-The logs are pulse and fetch_log. The other tables are graph_news, pulling_in, vital and vital_hour.
+The other tables are budget_step, pulse, fetch_log, graph_news, pulling_in, vital and vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
-page. The new sequence host_ask_count counts calls that a measured budget leaves out. Comments change. Internal
-functions lose theirs: these stand above the functions in sql/.
+page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
+measured budget leaves out. Comments change. Internal functions lose theirs: these stand above the functions in sql/.
 """
 
 from alembic import op
@@ -103,6 +103,19 @@ COMMENTS = {
     "column vital_hour.failed": "Failed fetches: no answer, 408, 425, or 5xx except 503.",
     "column vital.empty_calls": "Calls of next_pages that found no host.",
     "column vital.pages": "Pages that were added and are not gone, moved, excluded or kept_out, at the last count.",
+    "column setting.rates_every": (
+        "interval: the time between two runs of the job rates, which learns how often the pages of each host change. "
+        "Young crawls run it more often. none = never."
+    ),
+    "column setting.opic_every": (
+        "interval: the time between two runs of the job opic, which scores pages by their links. Young crawls run it "
+        "more often. none = never."
+    ),
+    "column setting.allocate_every": (
+        "interval: the time between two runs of the job allocate, which divides the budget. It also runs soon after a "
+        "setting or a host was changed, and when a measured budget moved by 5 %. Young crawls run it more often. none "
+        "= never."
+    ),
     "column vital_hour.empty_calls": "Calls of next_pages that found no host.",
     "column vital_hour.pages": (
         "Pages that were added and are not gone, moved, excluded or kept_out, at the last count."
@@ -115,6 +128,7 @@ def upgrade() -> None:
     op.execute("""
         drop function if exists recrawl_internal.on_their_way();
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
+        alter table recrawl_internal.allocation drop column worth;
         create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
         comment on sequence recrawl_internal.host_ask_count is
             'count: calls of next_pages that named a host, while the budget is measured. next_pages counts it. If the '
@@ -138,6 +152,9 @@ def downgrade() -> None:
         set calls = calls + (select last_value from recrawl_internal.host_ask_count);
         comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
         drop sequence recrawl_internal.host_ask_count;
+        alter table recrawl_internal.allocation add column worth float8;
+        comment on column recrawl_internal.allocation.worth is
+            'The sum of the values of all pages that took part; null = it was not recorded.';
         alter table recrawl_internal.inbox add column new_due timestamptz, add column new_rank real;
         update recrawl_internal.inbox i set
             new_due = p.due_at, new_rank = case when p.due_at is null then -p.value end

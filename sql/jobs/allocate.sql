@@ -24,24 +24,32 @@ comment on view page_to_allocate is
     'planned_interval: days from the last fetch to the due time, NaN = the due time does not follow from the frequency '
     'alone (see due_follows_frequency). pinned: fetches per day, NaN = no pinned interval.';
 
--- Since the first allocation of the last 24.5 hours: the days, the fetches that the budget gave, and the pages that
--- were handed out. since_last: the days since the last allocation. The time covers a whole day, because crawlers that
+-- Since the first allocation of the last 24.5 hours: the days, and the fetches to make up for; negative = the crawl
+-- fetched too much. since_last: the days since the last allocation. The time covers a whole day, because crawlers that
 -- pause every night make up in the morning for the fetches that they left. The budget is added up run by run, because
--- it may have changed.
+-- it may have changed. Fetches that only a budget above the present one allowed are neither owed nor too many.
 create or replace function fetches_of_last_day(t timestamptz)
-returns table (days float8, budgeted float8, handed_out float8, since_last float8)
+returns table (days float8, to_make_up float8, since_last float8)
 language sql stable security definer as $$
 -- plans: whole
-    -- since_last is one hour if there was no allocation.
-    select coalesce(sum(r.days), 0),
-           coalesce(sum(r.days * r.budget), 0),
-           coalesce((select c.last_value from handed_out_count c) - min(r.handed_out), 0),
-           coalesce((array_agg(r.days order by r.started_at desc))[1], 1 / 24.0)
-    from (select a.started_at, a.budget, a.handed_out,
-                 date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), t) - a.started_at) / 86400
-                     as days
-          from allocation a
-          where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
+    with
+    runs as (
+        select a.started_at, a.budget, a.handed_out,
+               date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), t) - a.started_at) / 86400
+                   as days
+        from allocation a
+        where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null
+    ),
+    -- Without an allocation all numbers are 0, and since_last is one hour.
+    sums as (
+        select coalesce(sum(r.days), 0) as days,
+               coalesce(sum(r.days * r.budget), 0) as by_budget_then,
+               coalesce(sum(r.days * least(r.budget, (select s.budget from setting s))), 0) as by_budget_now,
+               coalesce((select c.last_value from handed_out_count c) - min(r.handed_out), 0) as handed_out,
+               coalesce((array_agg(r.days order by r.started_at desc))[1], 1 / 24.0) as since_last
+        from runs r
+    )
+    select days, greatest(by_budget_now - handed_out, 0) + least(by_budget_then - handed_out, 0), since_last from sums
 $$;
 
 -- Retries per day in the last 24 hours. Retries of failing pages are fetches in addition to the planned ones.

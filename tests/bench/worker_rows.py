@@ -25,8 +25,7 @@ SMALL_JOBS: dict[str, LiteralString] = {
     "vitals, once a minute": "select recrawl_internal.take_vitals_at(now() + %s * interval '1 minute')",
     "the look at all hosts, every five minutes": "select recrawl_internal.look_at_hosts(now())",
     "retention, once an hour": "select recrawl_internal.forget_history()",
-    "the look for what is worth running early, once a minute": "select * from recrawl_internal.due_jobs(true)",
-    "the look for what is due, once a second": "select * from recrawl_internal.due_jobs(false)",
+    "the look for what is due, once a second": "select * from recrawl_internal.due_jobs()",
     "upkeep, 2.5 times a second": "select recrawl_internal.tick(200, 2000)",
 }
 

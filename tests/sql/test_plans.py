@@ -384,7 +384,7 @@ def test_what_a_job_asks_of_years_of_runs_reads_them_once_or_twice(connection: C
     assert blocks > 100
     queries: tuple[LiteralString, ...] = (
         "select policy_days(now())", "select * from fetches_of_last_day(now())",
-        "select * from new_pages_to_allocate(now())", "select * from due_jobs(true)",
+        "select * from new_pages_to_allocate(now())", "select * from due_jobs()",
     )  # fmt: skip
     for query in queries:
         assert least_cost(connection, query) <= 3 * blocks + 500, query

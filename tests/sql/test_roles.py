@@ -600,7 +600,7 @@ def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None
         added = store.calls.add_pages(connection, [store.calls.PageToAdd(url) for url in ("http://z.test/", "?")])
         assert added.counts["invalid"] == 1
         assert store.reads.host_names(connection, [1, 2]) == ["a.test", "b.test"]
-        store.schedule.due_jobs(connection, True)
+        store.schedule.due_jobs(connection)
         store.reads.last_terms(connection)
         store.calls.tick(connection)
         store.calls.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)

@@ -132,11 +132,25 @@ def test_new_pages_are_those_that_wait_and_those_found_since_an_earlier_run(craw
 
 
 def test_the_fetches_of_the_last_day_are_added_up_run_by_run(crawl: Crawl) -> None:
-    fetches = "select days, budgeted, handed_out, since_last from fetches_of_last_day(%s)"
+    fetches = "select days, to_make_up, since_last from fetches_of_last_day(%s)"
     crawl.connection.execute("select setval('handed_out_count', 110)")
-    assert crawl.row(fetches, crawl.now) == {"days": 0, "budgeted": 0, "handed_out": 0, "since_last": 1 / 24}
+    assert crawl.row(fetches, crawl.now) == {"days": 0, "to_make_up": 0, "since_last": 1 / 24}
     for token, (hours, budget, handed_out) in enumerate([(25, 1000, 0), (24, 100, 10), (6, 200, 60)]):
         planted_allocation(crawl, token, crawl.now - hours * HOUR, budget=budget, handed_out=handed_out)
-    assert crawl.row(fetches, crawl.now) == {
-        "days": 1, "budgeted": 0.75 * 100 + 0.25 * 200, "handed_out": 100, "since_last": 0.25
-    }  # fmt: skip
+    allowed = 0.75 * 100 + 0.25 * 200
+    assert crawl.row(fetches, crawl.now) == {"days": 1, "to_make_up": allowed - 100, "since_last": 0.25}
+    crawl.connection.execute("select setval('handed_out_count', 210)")
+    assert crawl.row(fetches, crawl.now)["to_make_up"] == allowed - 200, "it fetched too much"
+
+
+@pytest.mark.parametrize(("handed_out", "to_make_up"), [(20, 30), (60, 0), (125, 0), (150, -25)])
+def test_what_only_a_higher_budget_allowed_is_neither_owed_nor_too_much(
+    crawl: Crawl, handed_out: int, to_make_up: int
+) -> None:
+    """A budget of 10,000 after a day of 5,000 fetches with a budget of 20,000 gave 15,000 a day, for a day."""
+    for token, (hours, budget) in enumerate([(24, 100), (6, 200)]):
+        planted_allocation(crawl, token, crawl.now - hours * HOUR, budget=budget, handed_out=0)
+    crawl.value("select set_setting('budget', '50')")
+    crawl.connection.execute("select setval('handed_out_count', %s)", [handed_out])
+    row = crawl.row("select to_make_up from fetches_of_last_day(%s)", crawl.now)
+    assert row == {"to_make_up": to_make_up}

@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import psycopg
 import pytest
 
@@ -243,13 +242,6 @@ def test_the_plan_reckons_with_them(crawl: Crawl, url: str) -> None:
     assert needed > 16 and Plan(url).curve([needed])[0].utility == pytest.approx(0.6, abs=1e-3)
 
 
-def test_what_is_pinned_is_no_reason_to_allocate_again(crawl: Crawl, url: str) -> None:
-    pin(crawl, "3 hours", 1, 12)
-    run_job("allocate", url)
-    assert crawl.value("select moved_since_allocation(a) from allocation a order by token desc limit 1") is None
-    assert np.isclose(last_run(crawl)["for_revisits"], 40)
-
-
 def test_somebody_pinned_and_the_worker_plans_anew_soon(crawl: Crawl, url: str) -> None:
     run_job("allocate", url)
     crawl.connection.execute("update job set started_at = started_at - interval '5 minutes', "
@@ -258,6 +250,7 @@ def test_somebody_pinned_and_the_worker_plans_anew_soon(crawl: Crawl, url: str) 
     pin(crawl, "3 hours", 1)
     soon = crawl.value("select clock_timestamp() + interval '6 seconds'")
     assert (
-        crawl.value("select why from early_jobs(%s) where job = 'allocate'", soon) == "settings or hosts were changed"
+        crawl.value("select why_allocate_early(%s, ran_at, seconds) from job_schedule where job = 'allocate'", soon)
+        == "settings or hosts were changed"
     )
     assert crawl.page("http://a.test/0")["due_at"] - crawl.page("http://a.test/0")["fetched_at"] == DAY / 8

@@ -92,7 +92,7 @@ def _fit(
     """Moves due times that follow from old prices, so that the fetches until the next run match the budget."""
     ahead = _ahead(last_day)
     part_now = min(MOST_CORRECTED, ahead / min(max(last_day.days, ahead), CORRECTION_DAYS))
-    to_make_up = (last_day.budgeted - last_day.handed_out) * part_now
+    to_make_up = last_day.to_make_up * part_now
     max_correction = ahead * split.budget / 2
     result = split.allocation
     revisits = min(result.spent, split.budget - crawl.new_pages_within(ahead, split) - split.retries)
@@ -144,7 +144,6 @@ def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
         "pinned_wanted": crawl.pins.wanted,
         "price": finite(result.price),
         "pages": crawl.pages,
-        "worth": float(crawl.value.sum(dtype=np.float64)),
         "hosts": len(crawl.hosts),
         "residual": result.residual,
         "spread": result.spread,

@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 WARM_UP = timedelta(minutes=1)  # from the start of the worker to the first run of any job but upkeep
 ASK_EVERY = timedelta(seconds=1)  # between two questions which jobs are due
-ASK_EARLY_EVERY = timedelta(minutes=1)  # between two questions which jobs are worth an early run
 PATIENT = 2.0  # seconds between two times that a worker that is stopping cancels its queries
 STEP = timedelta(seconds=1)  # a larger step of the machine's clock sets the jobs' next times anew
 
@@ -42,7 +41,6 @@ class BatchStarter:
         self.is_stopped = False
         self.problem = ""  # the problem that the log already has
         self.starts_from = time.monotonic() + WARM_UP.total_seconds()
-        self.ask_early_at = self.starts_from
 
     def __call__(self) -> None:
         try:
@@ -73,10 +71,7 @@ class BatchStarter:
         return False
 
     def _start_due_jobs(self, connection: store.Connection) -> None:
-        also_early = time.monotonic() >= self.ask_early_at
-        if also_early:
-            self.ask_early_at = time.monotonic() + ASK_EARLY_EVERY.total_seconds()
-        due = store.schedule.due_jobs(connection, also_early)
+        due = store.schedule.due_jobs(connection)
         for batch in self.batches:  # one at a time, in the order of the registry
             batch.kill_if_frozen(batch.entry.name in due)
             if batch.entry.name in due and not batch.is_under_way and not self.is_stopped:

@@ -90,11 +90,10 @@ def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class FetchesOfLastDay:
-    """The fetches since the first allocation of the last 24.5 hours, and the days since then."""
+    """The days since the first allocation of the last 24.5 hours, and what the crawl fetched too little since then."""
 
     days: float
-    budgeted: float
-    handed_out: float
+    to_make_up: float  # fetches; negative = too many
     since_last: float  # days since the last allocation
 
 

@@ -14,10 +14,9 @@ def leads(connection: Connection, worker: UUID) -> bool:
     return bool(value(connection, "select recrawl_internal.leads(%s, %s)", worker, LEADS_FOR))
 
 
-def due_jobs(connection: Connection, or_early: bool) -> dict[str, tuple[str, int]]:
-    """The jobs that are due, or worth an early run. For each, the reason and the highest token that any run of any job
-    has got."""
-    rows = connection.execute("select job, why, newest from recrawl_internal.due_jobs(%s)", [or_early]).fetchall()
+def due_jobs(connection: Connection) -> dict[str, tuple[str, int]]:
+    """The jobs that must run now. For each, the reason and the highest token that any run of any job has got."""
+    rows = connection.execute("select job, why, newest from recrawl_internal.due_jobs()").fetchall()
     return {job: (why, newest) for job, why, newest in rows}
 
 
