@@ -96,6 +96,7 @@ def made_once() -> Path:
                 with psycopg.connect(url, autocommit=True) as connection:
                     for setting in ("fsync = off", "full_page_writes = off", "max_wal_size = '200MB'"):
                         connection.execute(f"alter system set {setting}".encode())
+                    connection.execute("alter system set max_prepared_transactions = 10")  # a test prepares one
                 migrate.upgrade(url)
                 compact(url)
             making.rename(made)

@@ -1,7 +1,9 @@
 -- Deletes history that is too old. Three runs of each job stay. The last run that succeeded says what is in force. The
 -- last run that failed says what went wrong. The first run shows how old the crawl is.
 
--- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.
+-- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many. It believes at
+-- most a day more than the newest vitals of ten minutes ago: a clock that is years ahead for a moment would delete the
+-- whole history.
 create or replace function forget_history_at(t timestamptz) returns int
 language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for
@@ -11,7 +13,13 @@ begin
     with
     -- Rows before these times are too old.
     too_old as (
-        select t - keep_vitals as vitals, t - keep_history as history from setting
+        select n.t - s.keep_vitals as vitals, n.t - s.keep_history as history
+        from setting s
+        cross join (
+            select least(forget_history_at.t, max(v.at) + interval '1 day') as t
+            from vital v
+            where v.at < forget_history_at.t - interval '10 minutes'
+        ) n
     ),
     -- Vitals by minute.
     minutes as (

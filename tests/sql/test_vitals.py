@@ -814,6 +814,14 @@ def test_what_is_too_old_goes_and_the_first_and_newest_runs_stay(crawl: Crawl) -
     assert crawl.value("select forget_history_at(%s)", crawl.now) == 0
 
 
+def test_a_clock_that_is_ahead_for_a_moment_deletes_no_history(crawl: Crawl) -> None:
+    for n in range(20):
+        crawl.value("insert into vital (at) values (%s) returning 1", crawl.now - n * MINUTE)
+    crawl.value("insert into vital_hour (at) values (%s) returning 1", crawl.now - DAY)
+    crawl.value("select note_event(%s, 'job', 'x', 'y', null)", crawl.now - DAY)
+    assert crawl.value("select forget_history_at(%s)", crawl.now + 3650 * DAY) == 0
+
+
 @pytest.mark.parametrize("days", [8, pytest.param(30, marks=pytest.mark.soak)])
 def test_nothing_grows_with_the_days(crawl: Crawl, days: int) -> None:
     crawl.add(*(f"http://{n % 7}.test/{n}" for n in range(30)))

@@ -301,6 +301,17 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
             other.execute("select 1")
 
 
+def test_a_prepared_transaction_that_holds_hosts_is_found(url: str, now: Crawl) -> None:
+    fetch(now, 5)
+    with psycopg.connect(url, autocommit=True) as connection, pytest.MonkeyPatch.context() as patch:
+        connection.execute("begin; update recrawl_internal.host set strikes = 0; prepare transaction 'left'")
+        patch.setattr(facts, "OPEN", 0 * SECOND)
+        check = {check.code: check for check in checks(facts.read(connection, False))}["transaction_open"]
+        connection.execute(check.fixes[0].do.encode())
+        assert check.level == "trouble" and "locks hosts" in check.detail
+        assert connection.execute("select from pg_prepared_xacts where gid = 'left'").fetchall() == []
+
+
 def test_a_stopped_worker_is_found(url: str, now: Crawl) -> None:
     fetch(now, 5)
     five_seconds_go_by(now)
@@ -398,7 +409,7 @@ def test_crawlers_that_log_in_as_superuser_are_found(url: str) -> None:
     eventually(lambda: "crawler_is_superuser" not in found(url))
 
 
-def test_a_slot_that_nobody_reads_and_a_prepared_transaction_are_seen(url: str, connection: psycopg.Connection) -> None:
+def test_a_slot_that_nobody_reads_is_seen(url: str, connection: psycopg.Connection) -> None:
     name = f"recrawl_test_{os.getpid()}"
     connection.execute("select pg_create_physical_replication_slot(%s, true)", [name])
     try:

@@ -48,7 +48,8 @@ def transactions(connection: Connection, row_type: type[RowType], longer_than: t
           and a.xact_start < clock_timestamp() - %(longer)s::interval
         union all
         select null, p.owner::text, null, 'prepared', clock_timestamp() - p.prepared, p.gid,
-               exists (select from holders h where h.virtualtransaction = '-1/' || p.transaction)
+               exists (select from holders h where h.virtualtransaction in (
+                   select x.virtualtransaction from pg_locks x where x.transactionid = p.transaction and x.pid is null))
         from pg_prepared_xacts p
         where p.database = current_database() and p.prepared < clock_timestamp() - %(longer)s::interval
         order by age desc
