@@ -33,6 +33,7 @@ returns table (days float8, to_make_up float8, since_last float8)
 language sql stable security definer as $$
 -- plans: whole
     with
+    -- The allocations, each with the days until the next one.
     runs as (
         select a.started_at, a.budget, a.handed_out,
                date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), t) - a.started_at) / 86400

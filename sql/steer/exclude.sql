@@ -101,9 +101,14 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Due now, a microsecond apart, as in fetch_now().
+    -- Due now, a microsecond apart, as in fetch_now(). But a page that was new is new again, and one that nobody wants
+    -- any more is still not due.
     revived as (
-        update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond', due_is = null
+        update page p set
+            state = 'live',
+            due_at = case when p.due_at is null or is_never(p.due_at) then p.due_at
+                          else t - f.nth * interval '1 microsecond' end,
+            due_is = case when is_never(p.due_at) then p.due_is end
         from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
         where p.page_id = f.page_id
         returning p.page_id, p.host_id
@@ -126,8 +131,9 @@ language sql volatile security definer as $$
     select unexclude_at(clock_timestamp(), pattern)
 $$;
 comment on function recrawl.unexclude is
-'Ends an exclusion. The pages that no other pattern excludes come back and are due immediately. Returns the number of
-these pages.
+'Ends an exclusion. The pages that no other pattern excludes come back and are due immediately. Pages that
+were never fetched are new again, and pages that were done or declined stay so. Returns the number of pages that come
+back.
 
 * pattern: the same text that you gave to the function exclude. A pattern that is not excluded raises an error.';
 grant execute on function recrawl.exclude, recrawl.unexclude to recrawl_operator;

@@ -48,7 +48,7 @@ begin
     end if;
     return query
     select * from intern_pages(t, array(
-        select (u.url, u.value, u.rate, u.due, u.meta, u.asked_as, 0)::given_url
+        select (u.url, u.value, u.rate, u.due, u.meta, u.asked_as, 0, null)::given_url
         from unnest(urls, one_for_each(add_pages_at.value, n), one_for_each(add_pages_at.rate, n), add_pages_at.due,
                     one_for_each(add_pages_at.meta, n), one_for_each(add_pages_at.host, n)) with ordinality
              as u (url, value, rate, due, meta, asked_as, place)

@@ -14,7 +14,7 @@ declare
 begin
     -- The value of a link is the first value of its target, if that is a new page.
     select array_agg((
-        (l.url, l.value, null, null, null, null, l.depth)::given_url, r.ord, l.is_redirect, r.page_id,
+        (l.url, l.value, null, null, null, null, l.depth, l.left_host)::given_url, r.ord, l.is_redirect, r.page_id,
         any_locked and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))
     )::reported_link)
     into reported
@@ -22,16 +22,17 @@ begin
     cross join graph_state g
     -- The result of an unknown page brings no links.
     cross join lateral (
-        select p.depth, least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
+        select p.host_id, p.depth, least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
         from page p where p.page_id = r.page_id offset 0
     ) p
     cross join lateral (
         select u.url, false as is_redirect, least(p.depth + 1, 32767) as depth,
-               case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value
+               case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value,
+               null as left_host
         from unnest((r.extras).links[:most_links()]) as u (url)
         union all
         -- A redirect is not a link: its target gets the depth and the value of the page itself.
-        select (r.extras).redirect_to, true, p.depth, p.value
+        select (r.extras).redirect_to, true, p.depth, p.value, p.host_id
         where (r.extras).redirect_to is not null
     ) l
     where r.problem is null;
@@ -133,7 +134,7 @@ declare
     answer  recrawl.added_page;
     held    text[] := '{}';            -- URLs that another transaction still holds
 begin
-    select array_agg((l.url, l.worth, null, null, null, null, l.depth)::given_url), array_agg(l.tid),
+    select array_agg((l.url, l.worth, null, null, null, null, l.depth, null)::given_url), array_agg(l.tid),
            array_agg(l.page_id)
     into given, tids, sources
     from (select l.ctid as tid, l.* from link_later l
@@ -147,7 +148,8 @@ begin
     from intern_pages(t, given, true) i;
     for one in
         select distinct on (w.url) w.url, w.place
-        from unnest(given, codes) with ordinality as w (url, value, rate, due, meta, asked_as, depth, code, place)
+        from unnest(given, codes) with ordinality
+             as w (url, value, rate, due, meta, asked_as, depth, left_host, code, place)
         where w.code = 'waiting'
         limit 50
     loop
@@ -161,7 +163,7 @@ begin
     return settle_links(array(
         select (l.tid, l.source, l.page_id, l.code, (l.url in (select unnest(held))) is true)::set_aside_link
         from unnest(tids, sources, pages, codes, given)
-             as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth)));
+             as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth, left_host)));
 end $$;
 
 -- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page. If

@@ -34,7 +34,7 @@ begin
                        problem_with_due(g.due), problem_with_meta(g.meta),
                        case when g.asked_as = '' then 'host must be a host name or address without port' end
                    ) as problem
-            from unnest(given) with ordinality as g (url, value, rate, due, meta, asked_as, depth, ord)
+            from unnest(given) with ordinality as g (url, value, rate, due, meta, asked_as, depth, left_host, ord)
             cross join lateral (select coalesce(is_canonical(g.url), false) as is_clean offset 0) c
             cross join lateral (
                 select g.url, g.url as canonical, split_part(g.url, '/', 3) as host, null as problem where c.is_clean
@@ -48,7 +48,7 @@ begin
         -- URLs with the same key name the same page, and get the same place.
         select array_agg((
             k.ord, k.place, k.problem, k.key, k.fetch_url, k.canonical, k.host, nullif(k.asked_as, k.host),
-            (k.url, k.value, k.rate, k.due, k.meta, k.asked_as, k.depth)::given_url
+            (k.url, k.value, k.rate, k.due, k.meta, k.asked_as, k.depth, k.left_host)::given_url
         )::parsed_url order by k.ord)
         from (select *, dense_rank() over (order by key) as place from keyed) k);
 end $$;
@@ -80,14 +80,15 @@ declare
     made      record;
 begin
     with
-    -- One row for each page, with its page_id if it is known.
+    -- One row for each page, with its page_id if it is known. A redirect to the page counts more than a link.
     found as materialized (
         select u.place, u.ord, u::parsed_url as url, (u.given).due,
                case when are_links and known.state = 'moved' then where_now(known.page_id)
                     else known.page_id end as page_id,
                coalesce(known.state in ('excluded', 'kept_out'), false) as stays_out,
                known.state = 'live' and is_never(known.due_at) and (u.given).due < 'infinity' as is_wanted_again
-        from (select distinct on (p.place) p.* from unnest(urls) p where p.key is not null order by p.place, p.ord) u
+        from (select distinct on (p.place) p.* from unnest(urls) p where p.key is not null
+              order by p.place, (p.given).left_host is null, p.ord) u
         left join lateral (select k.page_id, k.state, k.due_at from page k where k.key = u.key offset 0) known on true
     )
     select array_agg(ord), array_agg(case when stays_out then 0 else coalesce(page_id, 0) end), array_agg(false),

@@ -13,7 +13,9 @@ create or replace function on_their_way() returns table (host_id bigint)
 language sql stable
 begin atomic
     select i.host_id
-    from (select * from inbox order by at desc limit 10000) i
+    from (select * from inbox
+          where at >= from_micros((select last_value from inbox_horizon))
+          order by at desc limit 10000) i
     where i.old_due is null and i.old_rank is null;
 end;
 
@@ -54,10 +56,11 @@ begin
         select jsonb_object_agg(host_id, pages) as pages_of_host
         from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
-    -- has_room: the host may have one more page.
+    -- has_room: the host may have one more page, or loses the page that has moved to this one.
     judged as materialized (
         select u.*,
                u.max_pages is null
+               or (u.given).left_host is not distinct from u.host_id
                or u.nth_of_host
                   + (select h.pages from host h where h.host_id = u.host_id)
                   + coalesce(((select pages_of_host from waiting) ->> u.host_id::text)::int, 0)

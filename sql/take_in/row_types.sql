@@ -7,7 +7,8 @@ do $$
 begin
     if to_regtype('given_url') is null then
         create type given_url as (
-            url text, value float8, rate float8, due timestamptz, meta jsonb, asked_as text, depth int);
+            url text, value float8, rate float8, due timestamptz, meta jsonb, asked_as text, depth int,
+            left_host bigint);
     end if;
     if to_regtype('parsed_url') is null then
         create type parsed_url as (
@@ -114,7 +115,7 @@ end $$;
 comment on type given_url is
     'A URL from a caller or from a link, and what is said of its page. asked_as: the argument host of add_pages. The '
     'host name of the URL shares the host of this name; the empty text = it is no host name. depth: the number of '
-    'links from the start of the crawl.';
+    'links from the start of the crawl. left_host: the host of the page that has moved to this URL for good.';
 comment on type parsed_url is
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
     'place: the number of its page, in order of keys.';

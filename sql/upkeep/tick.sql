@@ -1,7 +1,7 @@
 -- The upkeep of the queue in small steps: move the horizons (where index scans begin), measure how much crawlers can
--- fetch (if the budget is `measured`), watch the logins, take back pages of ended leases, apply the inbox, add links
--- that were set aside. The worker calls tick() all the time. Without a worker, next_pages does a tick every half second
--- (all crawlers together). It also does parts of it if it would return too few pages.
+-- fetch (if the budget is `measured`), watch the logins, add links that were set aside, take back pages of ended
+-- leases, apply the inbox. The worker calls tick() all the time. Without a worker, next_pages does a tick every half
+-- second (all crawlers together). It also does parts of it if it would return too few pages.
 
 -- One small step of upkeep. Returns 0 if nothing is left to do now.
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
@@ -17,11 +17,10 @@ begin
         done := pull_in(t, max_entries);
     end if;
     perform measure_budget(t), watch_logins(t);
+    -- It comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times 5 ms.
+    done := done + take_links_in(t, max_entries);
     done := done + reap_at(t, max_leases);
-    done := done + drain_at(t, max_entries);
-    -- Hosts are locked now. take_links_in() locks exclusion and new keys, which a report locks before hosts. So it
-    -- waits at most 5 ms for a lock.
-    return done + take_links_in(t, max_entries);
+    return done + drain_at(t, max_entries);
 end $$;
 
 -- One step of upkeep; the worker calls it.

@@ -7,7 +7,7 @@ import psutil
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, codes, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, codes, misplaced, urls
 
 
 def test_a_bad_url_harms_no_other(crawl: Crawl) -> None:
@@ -236,6 +236,21 @@ def test_unexclude_brings_pages_back(crawl: Crawl) -> None:
     assert urls(crawl.next(ahead=9 * SECOND)) == ["http://a.test/calendar/1"]
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="unexclude: 'calendar' is not excluded"):
         crawl.value("select unexclude('calendar')")
+
+
+def test_unexclude_leaves_new_pages_new_and_unwanted_pages_unwanted(crawl: Crawl) -> None:
+    """All became due revisits, which the budget and their values do not hold back."""
+    crawl.add("http://a.test/new")
+    crawl.add("http://a.test/done", "http://a.test/known", due=["infinity", (crawl.now + DAY).isoformat()])
+    crawl.tick()
+    crawl.value("select exclude('a.test')")
+    crawl.tick()
+    assert crawl.value("select unexclude_at(%s, 'a.test')", crawl.now) == 3
+    crawl.tick()
+    assert crawl.value("select array_agg(url) from new_page join page using (page_id)") == ["http://a.test/new"]
+    assert crawl.page("http://a.test/done")["state"] == "done"
+    assert crawl.page("http://a.test/known")["due_at"] == crawl.now
+    assert misplaced(crawl) == []
 
 
 def test_unexclude_does_not_care_how_a_session_reads_arrays(crawl: Crawl) -> None:

@@ -217,6 +217,27 @@ def test_a_report_does_not_feel_a_snapshot_held_elsewhere(loaded: Loaded, analys
         assert report_cost(connection, "0.009 s") <= 1.75 * before
 
 
+def test_a_limit_of_pages_does_not_feel_drained_entries_that_a_snapshot_keeps(loaded: Loaded) -> None:
+    connection = loaded()
+    connection.execute("select recrawl.set_setting('max_pages_per_host', '1000000')")
+
+    def cost_of_a_new_url(name: str) -> int:
+        buffers, _ = cost(connection, "select * from recrawl.add_pages(%s)", [f"https://host1.test/new/{name}"])
+        return buffers
+
+    cost_of_a_new_url("0")
+    before = cost_of_a_new_url("1")
+    with psycopg.connect(connection.info.dsn) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select count(*) from recrawl_internal.inbox")
+        connection.execute(
+            "insert into inbox (host_id, page_id, old_due) select 1, n, now() from generate_series(1, 30000) n"
+        )
+        connection.execute("delete from inbox")
+        connection.execute("select setval('inbox_horizon', micros(clock_timestamp()))")
+        assert cost_of_a_new_url("2") <= 1.5 * before
+
+
 # -------------------------------------------------------------------------------------------------------------- plans
 
 

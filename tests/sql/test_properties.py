@@ -363,9 +363,9 @@ class Crawling(RuleBasedStateMachine):
         for result, _ in results:
             value = model.pages[result["page_id"]].value
             found |= {url: value / 2 for url in result.get("links", ()) if url not in found}
-            if "redirect_to" in result:
-                found.setdefault(result["redirect_to"], value)
-        self.meet(found, None, None)
+        moved = {result["redirect_to"]: model.pages[result["page_id"]].value
+                 for result, _ in reversed(results) if "redirect_to" in result}  # fmt: skip
+        self.meet(found | moved, None, None)
         blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
         lives = {page.url: page.state == "live" for page in model.pages.values()}
         seen: set[tuple[int, int | None]] = set()
@@ -499,7 +499,9 @@ class Crawling(RuleBasedStateMachine):
         model.patterns.remove(pattern)
         for page in model.pages.values():
             if page.state == "excluded" and not model.is_excluded(page.url):
-                page.state, page.due = "live", self.due_near(page.page_id, self.crawl.now)
+                page.state = "live"
+                if page.due is not None and page.due.year < 9999:  # neither new nor unwanted
+                    page.due = self.due_near(page.page_id, self.crawl.now)
 
     @rule(host=st.sampled_from(HOSTS), gap=st.sampled_from([None, *GAPS]), alone=st.sampled_from([None, True, False]))
     def set_host(self, host: str, gap: timedelta | None, alone: bool | None) -> None:

@@ -165,6 +165,21 @@ def test_a_permanent_redirect_hands_over_to_its_target(crawl: Crawl, status: int
     assert crawl.value("select count(*) from queue") == 1
 
 
+def test_the_pages_of_a_full_host_may_move_on_it(crawl: Crawl) -> None:
+    """As when a site moves to https: all its pages were lost."""
+    crawl.value("select set_host('a.test', max_pages => 2), set_host('b.test', max_pages => 0)")
+    crawl.add("http://a.test/1", "http://a.test/2")
+    one, two = sorted(crawl.next(ahead=MINUTE), key=lambda page: page["url"])
+    crawl.report(
+        result_of(two, status=301, redirect_to="http://b.test/", links=["https://a.test/1", "https://a.test/3"]),
+        result_of(one, status=301, redirect_to="https://a.test/1"),
+    )
+    crawl.tick()
+    found = {row["url"]: row["state"] for row in crawl.rows("select url, state from page_status")}
+    assert found == {"http://a.test/1": "moved", "http://a.test/2": "new", "https://a.test/1": "new"}
+    assert crawl.value("select pages from host where name = 'a.test'") == 2
+
+
 @pytest.mark.parametrize("target", [None, "http://a.test/#x", "mailto:x"])
 def test_a_redirect_to_nowhere_is_a_missing_page(crawl: Crawl, target: str | None) -> None:
     page = popped(crawl)
