@@ -90,6 +90,7 @@ class Downloader(ScrapysDownloader):
         self._visits.wanted[request] = granted
         either: list[asyncio.Future[Any]] = [granted, refused]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        self._visits.wanted[request] = None  # the visit has the request, which would otherwise stay in memory
         if not granted.done():
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
         return granted.result()

@@ -182,7 +182,7 @@ class Scheduler(BaseScheduler):
         visit = Visit(page)
         if page.kind == "extra" and page.meta in self._visits.wanted:
             granted = self._visits.wanted[page.meta]
-            if granted.done():
+            if granted is None:
                 visit.fail()  # the request missed an earlier slot, and has ended since then
             else:
                 granted.set_result(visit)

@@ -47,6 +47,8 @@ class Visit:
             except Exception:
                 self.fail()  # for example if `due` is no time: an unreported page would keep its place for ever
                 raise
+            finally:
+                self._read = None  # `visits` has this visit as long as the response exists
 
     def report(self, response: Response, links: Iterable[str] | None = None, redirect_to: str | None = None) -> None:
         """Reports the answer. `redirect_to` is the target of a redirect that is followed. A redirect that a callback
@@ -105,8 +107,8 @@ class CrawlerVisits:
     def __init__(self) -> None:
         self.client: Client  # set when the scheduler opens
         self.under_way: dict[Request, Visit] = {}  # from the hand-out by the database until the answer
-        # The visits that a request waits for if it does not pass through the scheduler.
-        self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()
+        # The visits that a request waits for if it does not pass through the scheduler. None: it waits no more.
+        self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit] | None] = WeakKeyDictionary()
         self.found_by: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # its callback returned the request
         self.no_pages: WeakSet[Request] = WeakSet()  # requests that are no pages, also if their URLs look like pages
         self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler
