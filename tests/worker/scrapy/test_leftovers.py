@@ -44,3 +44,23 @@ def test_a_response_leaves_memory_when_its_page_is_reported(project: Make, web: 
     crawler.ends()
     assert crawler.stats["item_scraped_count"] == 3, crawler.log
     assert crawler.stats["held/Response"] == [] and crawler.stats["held/Request"] == []
+
+CLOSES = """
+from scrapy.exceptions import CloseSpider
+class Closes(scrapy.Spider):
+    name = "closes"
+    start_urls = ["http://127.0.0.2:PORT/"]
+
+    def parse(self, response):
+        yield {"file_urls": ["http://127.0.0.5:PORT/file"]}
+        raise CloseSpider("enough")
+"""
+
+
+def test_a_spider_closes_after_the_files_that_need_a_robots_txt(project: Make, web: Web, site: Site) -> None:
+    """The robots.txt was never requested, so the file waited for it, and the spider for the file."""
+    site.answers["*"] = Answer(body="x")
+    closes = project(FILES, closes=CLOSES.replace("PORT", str(web.port)))
+    closes.start("closes").ends(60)
+    assert [entry.path for entry in web.of("127.0.0.5")] == ["/robots.txt", "/file"]
+    assert [file["status"] for item in closes.items() for file in item["files"]] == ["downloaded"]

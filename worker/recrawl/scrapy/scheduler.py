@@ -14,9 +14,9 @@ from typing import Self
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.exceptions import CloseSpider, DontCloseSpider, IgnoreRequest
 from scrapy.settings import BaseSettings
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
@@ -53,6 +53,7 @@ class Scheduler(BaseScheduler):
         dupefilter = load_object(crawler.settings["DUPEFILTER_CLASS"])
         self._seen = build_from_crawler(dupefilter, crawler)  # for requests that are no pages
         self._ready: deque[Request] = deque()
+        self._robots_fetches: set[asyncio.Future[None]] = set()
         self._busy_at = time.monotonic()
         self._is_open = False
         self._has_failed = False
@@ -123,6 +124,8 @@ class Scheduler(BaseScheduler):
         except Exception as error:
             if not self._has_failed:  # an earlier failure is in the log already
                 self._fail(error)
+        for fetch in self._robots_fetches:
+            fetch.cancel()
         self._count()
 
     def has_pending_requests(self) -> bool:
@@ -195,10 +198,28 @@ class Scheduler(BaseScheduler):
             return
         self._visits.under_way[request] = visit
         assert self._crawler.engine
+        if page.kind == "robots":
+            fetch = asyncio.ensure_future(self._fetch_robots(request))
+            self._robots_fetches.add(fetch)
+            fetch.add_done_callback(self._robots_fetches.discard)
+            return
         self._crawler.engine.crawl(request)
         if not visit.is_taken:  # it is offsite, or another part filtered it out
             del self._visits.under_way[request]
             page.decline()
+
+    async def _fetch_robots(self, request: Request) -> None:
+        """Fetches a robots.txt at once. A closing engine takes no more requests from the scheduler, but it waits for
+        files that may need this robots.txt."""
+        assert self._crawler.engine
+        engine = self._crawler.engine
+        spider = () if hasattr(engine, "download_async") else (self._spider,)  # Scrapy 2.13 needs it
+        try:
+            await maybe_deferred_to_future(engine.downloader.fetch(request, *spider))
+        except IgnoreRequest:
+            pass  # the client has the answer
+        except Exception as error:
+            log.error("%s cannot be fetched: %s", request.url, error)
 
     def _request(self, page: Page) -> Request:
         if page.kind == "extra":
