@@ -64,3 +64,32 @@ def test_a_spider_closes_after_the_files_that_need_a_robots_txt(project: Make, w
     closes.start("closes").ends(60)
     assert [entry.path for entry in web.of("127.0.0.5")] == ["/robots.txt", "/file"]
     assert [file["status"] for item in closes.items() for file in item["files"]] == ["downloaded"]
+
+
+CANCELS = """
+import asyncio
+from scrapy.utils.defer import maybe_deferred_to_future
+class Cancels(scrapy.Spider):
+    name = "cancels"
+    start_urls = ["http://127.0.0.2:PORT/"]
+
+    async def parse(self, response):
+        request, engine = scrapy.Request("http://127.0.0.5:PORT/api"), self.crawler.engine
+        try:
+            async with asyncio.timeout(0.05):  # its slot comes later
+                if hasattr(engine, "download_async"):  # newer than the oldest Scrapy
+                    await engine.download_async(request)
+                else:
+                    await maybe_deferred_to_future(engine.download(request))
+        except TimeoutError:
+            yield {"timeout": True}
+"""
+
+
+def test_a_spider_ends_after_a_request_that_was_cancelled(project: Make, web: Web, site: Site) -> None:
+    """The request got its slot, but nobody used the slot or gave it back."""
+    site.answers["*"] = Answer(body="x")
+    cancels = project(FILES, cancels=CANCELS.replace("PORT", str(web.port)))
+    cancels.start("cancels", RECRAWL_IDLE=3).ends(60)
+    assert cancels.items() == [{"timeout": True, "files": []}]
+    assert not web.of("127.0.0.5", "/api")

@@ -89,8 +89,14 @@ class Downloader(ScrapysDownloader):
         granted: asyncio.Future[Visit] = asyncio.get_running_loop().create_future()
         self._visits.wanted[request] = granted
         either: list[asyncio.Future[Any]] = [granted, refused]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        self._visits.wanted[request] = None  # the visit has the request, which would otherwise stay in memory
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            if granted.done():  # the caller has cancelled the request just when its slot came
+                granted.result().fail()
+            raise
+        finally:
+            self._visits.wanted[request] = None  # the visit has the request, which would otherwise stay in memory
         if not granted.done():
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
         return granted.result()
