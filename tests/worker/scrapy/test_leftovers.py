@@ -93,3 +93,36 @@ def test_a_spider_ends_after_a_request_that_was_cancelled(project: Make, web: We
     cancels.start("cancels", RECRAWL_IDLE=3).ends(60)
     assert cancels.items() == [{"timeout": True, "files": []}]
     assert not web.of("127.0.0.5", "/api")
+
+
+OFFSITE = """
+import asyncio
+class Offsite(scrapy.Spider):
+    name = "offsite"
+    start_urls = ["http://127.0.0.2:PORT/"]
+    allowed_domains = ["127.0.0.2"]
+
+    async def parse(self, response):
+        offsite, within = scrapy.Request("http://127.0.0.9:PORT/"), response.follow("/next")
+        for request in (offsite, within, offsite, offsite):
+            yield request
+        await asyncio.sleep(0.1)
+        yield offsite
+        yield within
+        await asyncio.sleep(0.1)
+"""
+
+
+def test_a_callback_may_return_an_offsite_request_twice(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """Its page waited for the second to come, for ever."""
+    site.answers["*"] = Answer(body="x")
+    crawler = project(FILES, offsite=OFFSITE.replace("PORT", str(web.port))).start("offsite")
+    at = f"http://127.0.0.2:{web.port}"
+    eventually(lambda: getattr(state(db, f"{at}/"), "last_status", None) == 200, 20, "it is reported")
+    crawler.interrupt()
+    crawler.ends()
+    assert leases(db) == [] and crawler.errors == [], crawler.log
+    links = db.execute("select url from recrawl.successors(%s)", [state(db, f"{at}/").page_id]).fetchall()
+    assert [row.url for row in links] == [f"{at}/next"]

@@ -142,7 +142,7 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Takes a request of a page that the client yielded, an extra request, a new page for the database, or a
         request that needs no slot."""
-        finder = self._visits.found_by.pop(request, None)
+        finder = self._visits.found_by.get(request)
         if visit := self._visits.under_way.get(request):
             visit.is_taken = True
             self._ready.append(request)
@@ -165,8 +165,14 @@ class Scheduler(BaseScheduler):
 
     def _handed_on(self, request: Request) -> None:
         """The engine has the request. It calls enqueue_request next, unless another part filters the request out."""
-        if finder := self._visits.found_by.get(request):
-            asyncio.get_running_loop().call_soon(finder.handed_one_on)
+        if request in self._visits.found_by:
+            asyncio.get_running_loop().call_soon(self._tell_finder, request)
+
+    def _tell_finder(self, request: Request) -> None:
+        """Tells the visit whose callback returned the request. If the callback returned the same Request twice within a
+        moment, the visit counted it once, and is told once."""
+        if finder := self._visits.found_by.pop(request, None):
+            finder.handed_one_on()
 
     def _idle(self) -> None:
         if self._has_failed:
