@@ -126,3 +126,34 @@ def test_a_callback_may_return_an_offsite_request_twice(
     assert leases(db) == [] and crawler.errors == [], crawler.log
     links = db.execute("select url from recrawl.successors(%s)", [state(db, f"{at}/").page_id]).fetchall()
     assert [row.url for row in links] == [f"{at}/next"]
+
+
+CHANGES = """
+class Changes(scrapy.Spider):
+    name = "changes"
+
+    async def start(self):
+        yield scrapy.Request("http://127.0.0.2:PORT/", meta={"way": []}, cb_kwargs={"seen": []})
+
+    def parse(self, response, seen):
+        response.meta["way"].append(response.url)
+        seen.append(response.url)
+        response.recrawl.meta["fetches"] = response.recrawl.meta.get("fetches", 0) + 1
+        yield {"fetches": response.recrawl.meta["fetches"], "way": len(response.meta["way"]), "seen": len(seen)}
+"""
+
+
+def test_what_a_callback_adds_to_its_request_is_not_there_at_the_next_fetch(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """The lists in the stored request grew at each fetch, for ever."""
+    site.answers["*"] = Answer(body="x")
+    for name, value in {"shortest_interval": "1 s", "frequency": "86400"}.items():
+        db.execute("select recrawl.set_setting(%s, %s)", [name, value])
+    changes = project(FILES, changes=CHANGES.replace("PORT", str(web.port)))
+    crawler = changes.start("changes")
+    eventually(lambda: len(web.of("127.0.0.2", "/")) > 2, what="it is fetched again")
+    crawler.interrupt()
+    crawler.ends()
+    items = [(item["fetches"], item["way"], item["seen"]) for item in changes.items()]
+    assert items[:3] == [(1, 1, 1), (2, 1, 1), (3, 1, 1)]

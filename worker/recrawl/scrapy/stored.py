@@ -1,5 +1,6 @@
 """Stores a request in a page's meta, and makes it again from there: in any process, even a month later."""
 
+import copy
 import json
 from typing import Any
 
@@ -54,9 +55,9 @@ def _survives(kept: Stored) -> bool:
 
 def restored(url: str, meta: object, spider: Spider) -> Request:
     """The request of a page. Raises ValueError if the spider no longer has a method or class that it names."""
-    kept: Stored = stored_in(meta) or {}
+    kept: Stored = copy.deepcopy(stored_in(meta) or {})  # a callback may change its request, but not the stored one
     try:
-        return request_from_dict(kept | {"url": url, "meta": dict(kept.get("meta", {}))}, spider=spider)
+        return request_from_dict(kept | {"url": url}, spider=spider)
     except (TypeError, AttributeError, NameError, ImportError) as error:
         raise ValueError(f"its request cannot be made again: {error}") from None
 
