@@ -1,6 +1,7 @@
 """robots.txt as RFC 9309 has it: what an answer means, and what rules allow."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -75,6 +76,19 @@ def test_after_500_kib_nothing_counts() -> None:
 def test_rules_made_to_be_slow_are_not() -> None:
     text = "User-agent: *\n" + f"Disallow: /{'*a' * 200}*b$\n" * 100
     assert allowed(text, "/" + "a" * 2000)
+
+
+def test_many_crawlers_and_rules_in_one_group_do_not_fill_the_memory() -> None:
+    """Each rule was kept for each crawler, 250,000 times."""
+    forms = ["User-agent: a", "user-agent\tb", "USERAGENT:c", " User Agent : d*", "User   agent e"]
+    names = [f"{forms[n % 5]}{n} # x" for n in range(500)]
+    text = "\r".join([*names, "User-agent: shop-bot", *(f"Disallow: /{n}." for n in range(500))])
+    tracemalloc.start()
+    rules = Rules(text, AGENT)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+    assert not rules.allow("http://a.example/499.") and rules.allow("http://a.example/500.")
+    assert allowed(text, "/499.", "e"), "the other crawlers are others"
 
 
 @pytest.mark.parametrize("status", [0, 429, 500, 503, 404, 403])

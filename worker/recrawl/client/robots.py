@@ -11,6 +11,9 @@ from recrawl.client.answers import REDIRECTS, Result, storable
 
 LONGEST = 500 * 1024  # bytes; the rest is ignored
 MOST_REDIRECTS = 5
+# A line that names the crawler of a group, in each form that Protego knows.
+AGENT_LINE = re.compile(r"\s*user(?:-|\s*)agent\s*[:\s]([^#]*)", re.IGNORECASE)
+OURS, OTHERS = "ours", "others"
 
 
 def site_of(url: str) -> str:
@@ -38,23 +41,35 @@ def product_token(user_agent: str) -> str:
     return found[1] if found else user_agent
 
 
+def with_few_names(text: str, token: str) -> str:
+    """The rules with the name OURS for this crawler, and OTHERS for every other one. Protego copies each rule of a
+    group for each name: a text of 60 kB with thousands of names and rules took 5 seconds and 300 MB."""
+
+    def renamed(line: str) -> str:
+        if not (found := AGENT_LINE.match(line)):
+            return line
+        name = found[1].strip().lower()
+        return f"User-agent: {name if name == '*' else OURS if name.strip('*') == token.lower() else OTHERS}"
+
+    return "\n".join(map(renamed, text.splitlines()))
+
+
 class Rules:
     """The rules of a site for this crawler."""
 
     def __init__(self, text: str | None, user_agent: str) -> None:
-        self._parsed = Protego.parse(text) if text else None
-        self._agent = product_token(user_agent)
+        self._parsed = Protego.parse(with_few_names(text, product_token(user_agent))) if text else None
         self.size = len(text or "")  # characters
 
     def allow(self, url: str) -> bool:
         parts = urlsplit(url)
         if self._parsed is None or parts.path == "/robots.txt":
             return True
-        return bool(self._parsed.can_fetch(url, self._agent))
+        return bool(self._parsed.can_fetch(url, OURS))
 
     @property
     def crawl_delay(self) -> float | None:
-        return None if self._parsed is None else self._parsed.crawl_delay(self._agent)
+        return None if self._parsed is None else self._parsed.crawl_delay(OURS)
 
     @property
     def sitemaps(self) -> list[str]:
