@@ -31,12 +31,27 @@ def test_the_most_special_rule_for_the_most_special_agent_counts() -> None:
     assert not allowed(text, "/", "other") and not allowed(text, "/", "workshop-bottle")
 
 
-@pytest.mark.parametrize("agent", ["shop-bot", AGENT, f"Mozilla/5.0 (compatible; {AGENT})"])
+HEADERS = [
+    "shop-bot",
+    AGENT,
+    "Shop-Bot/1.0 (compatible; +http://shop.example/bot)",
+    f"Mozilla/5.0 (compatible; {AGENT})",
+    f"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; {AGENT}) Chrome/100.0.0.0 Safari/537.36",
+    f"Mozilla/5.0 (Linux) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/100.0.0.0 (compatible; {AGENT})",
+]
+
+
+@pytest.mark.parametrize("agent", HEADERS)
 def test_the_name_of_the_crawler_counts_and_no_other_word_of_its_header(agent: str) -> None:
     text = "User-agent: {}\nDisallow: /\n\nUser-agent: *\nAllow: /"
     assert not allowed(text.format("shop-bot"), "/", agent)
-    for word in ("Mozilla", "compatible", "http", "shop.example", "1.0"):
+    for word in ("Mozilla", "compatible", "http", "shop.example", "1.0", "shop", "bot", "shop-bot-news", "KHTML"):
         assert allowed(text.format(word), "/", agent), word
+
+
+@pytest.mark.parametrize("line", ["shop-bot/1.0", "SHOP-BOT/2", "shop-bot 1.0 # ours", "shop-bot*", *HEADERS])
+def test_a_group_may_name_the_crawler_with_its_version(line: str) -> None:
+    assert not allowed(f"User-agent: {line}\nDisallow: /", "/")
 
 
 def test_robots_txt_itself_is_always_allowed() -> None:
@@ -52,8 +67,9 @@ def test_what_has_no_rules_allows_everything(text: str | None) -> None:
 
 def test_a_byte_order_mark_other_line_ends_and_capitals_do_not_matter() -> None:
     answer = answer_of({"status": 200}, b"\xef\xbb\xbfUSER-AGENT: Shop-Bot\rDISALLOW: /x\rcrawl-DELAY: 2.5", 0)
-    rules = Rules(answer.text, AGENT)
-    assert not rules.allow("http://a.example/x") and rules.crawl_delay == 2.5
+    for text in (answer.text, "\ufeff" + str(answer.text)):  # the second one was stored by another program
+        rules = Rules(text, AGENT)
+        assert not rules.allow("http://a.example/x") and rules.crawl_delay == 2.5
 
 
 def test_sitemaps_belong_to_no_agent() -> None:

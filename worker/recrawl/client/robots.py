@@ -36,8 +36,8 @@ class Access(Enum):
 
 def product_token(user_agent: str) -> str:
     """The name of the crawler, which the groups of a robots.txt use. Browsers and crawlers that pretend to be one begin
-    with Mozilla: then the name follows in «(compatible; …»."""
-    found = re.match(r"(?:Mozilla/\S+ \(compatible; *)?([^\s/;()]+)", user_agent)
+    with Mozilla: then the name follows the last «compatible;»."""
+    found = re.match(r"(?:Mozilla/.*compatible; *)?([^\s/;()]+)", user_agent)
     return found[1] if found else user_agent
 
 
@@ -48,7 +48,7 @@ def with_few_names(text: str, token: str) -> str:
     def renamed(line: str) -> str:
         if not (found := AGENT_LINE.match(line)):
             return line
-        name = found[1].strip().lower()
+        name = product_token(found[1].strip()).lower()
         return f"User-agent: {name if name == '*' else OURS if name.strip('*') == token.lower() else OTHERS}"
 
     return "\n".join(map(renamed, text.splitlines()))
@@ -58,8 +58,9 @@ class Rules:
     """The rules of a site for this crawler."""
 
     def __init__(self, text: str | None, user_agent: str) -> None:
+        text = (text or "").removeprefix("\ufeff")  # another program may have stored it
         self._parsed = Protego.parse(with_few_names(text, product_token(user_agent))) if text else None
-        self.size = len(text or "")  # characters
+        self.size = len(text)  # characters
 
     def allow(self, url: str) -> bool:
         parts = urlsplit(url)
