@@ -54,6 +54,18 @@ def test_a_group_may_name_the_crawler_with_its_version(line: str) -> None:
     assert not allowed(f"User-agent: {line}\nDisallow: /", "/")
 
 
+def test_a_path_means_what_it_means_without_its_dots() -> None:
+    """HTTP clients send it without them: a link to /../search led to /search, which was forbidden."""
+    text = "User-agent: *\nDisallow: /search\nDisallow: /a//b\nDisallow: /*/$\nDisallow: /*?$\nDisallow: /*..x"
+    for path in ("/../search?q=1", "/x/%2E%2e/search", "/./search", "/x/y/../../search/../search/z", "/../../search#x"):
+        assert not allowed(text, path), path
+    for path in ("/a//b", "/a//x/../b", "/x/y/..", "/x/.", "/x?", "/a..x"):
+        assert not allowed(text, path), path
+    for path in ("/search/../x", "/search/..?q", "/x?/../search", "/x#/../search", "/a//../b", "//search", "/.search"):
+        assert allowed(text, path), path
+    assert allowed("User-agent: *\nDisallow: /x", "") and not allowed("User-agent: *\nDisallow: /", "")
+
+
 def test_robots_txt_itself_is_always_allowed() -> None:
     assert allowed("User-agent: *\nDisallow: /", "/robots.txt")
     assert not allowed("User-agent: *\nDisallow: /", "/robots.txt.html")

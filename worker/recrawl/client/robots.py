@@ -54,6 +54,18 @@ def with_few_names(text: str, token: str) -> str:
     return "\n".join(map(renamed, text.splitlines()))
 
 
+def resolve_dots(path: str) -> str:
+    """The path without its . and .. segments (RFC 3986, section 5.2.4)."""
+    segments = re.sub("%2e", ".", path, flags=re.IGNORECASE).split("/")[1:]
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    return "/" + "/".join(kept + [""] * (segments[-1:] in (["."], [".."])))
+
+
 class Rules:
     """The rules of a site for this crawler."""
 
@@ -63,8 +75,9 @@ class Rules:
         self.size = len(text)  # characters
 
     def allow(self, url: str) -> bool:
-        parts = urlsplit(url)
-        if self._parsed is None or parts.path == "/robots.txt":
+        # HTTP clients send the path without . and .., or servers read it so.
+        url = re.sub("(//[^/?#]*)([^?#]*)", lambda found: found[1] + resolve_dots(found[2]), url, count=1)
+        if self._parsed is None or urlsplit(url).path == "/robots.txt":
             return True
         return bool(self._parsed.can_fetch(url, OURS))
 
