@@ -229,6 +229,25 @@ def test_sitemaps_are_pages_whose_urls_become_pages(
     assert web.apart("127.0.0.2")[0] > GAP - LATE
 
 
+def test_a_site_that_redirects_to_its_www_name_has_sitemaps(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """Its pages were on another host than the one that was asked for robots.txt."""
+    bare, www, other = (f"http://127.0.0.{n}:{web.port}" for n in (2, 3, 4))
+    listed = "".join(f"<url><loc>{at}/listed</loc></url>" for at in (bare, www, other))
+    site.answers |= {
+        "127.0.0.2/robots.txt": Answer(301, headers={"Location": f"{www}/robots.txt"}),
+        "127.0.0.2/": Answer(301, headers={"Location": f"{www}/"}),
+        "127.0.0.3/robots.txt": Answer(body=f"Sitemap: {www}/sitemap.xml"),
+        "/sitemap.xml": Answer(body=f"<urlset>{listed}</urlset>"),
+    }
+    add(db, f"{bare}/")
+    crawl = Crawl(url, sitemaps=True)
+    crawl.run(30, until=lambda: crawl.client.counts["from_sitemaps"])
+    known = [state(db, f"{at}/listed") is not None for at in (bare, www, other)]
+    assert known == [True, True, False], "no sitemap fills the crawl with pages of a third host"
+
+
 def test_a_sitemap_is_reported_when_its_urls_are_stored(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:
@@ -269,7 +288,8 @@ def test_a_page_that_changed_after_its_fetch_as_its_sitemap_says_is_due_earlier(
         database = Database(url, Clock())
         await database.open()
         try:
-            return await take_sitemap(database, {"sitemap": "a.example"}, f"<urlset>{''.join(items)}</urlset>")
+            sitemap = "http://a.example/map.xml", {"sitemap": "a.example"}
+            return await take_sitemap(database, *sitemap, f"<urlset>{''.join(items)}</urlset>")
         finally:
             await database.close()
 

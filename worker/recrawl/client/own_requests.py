@@ -183,7 +183,7 @@ class OwnRequests:
             return
         try:
             if body and 200 <= result.get("status", 0) < 300:
-                self._in_hand.counts["from_sitemaps"] += await take_sitemap(self._database, page.meta, body)
+                self._in_hand.counts["from_sitemaps"] += await take_sitemap(self._database, page.url, page.meta, body)
         except FAULTS:
             self._runner.finish(page, result)
             raise

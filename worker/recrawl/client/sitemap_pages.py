@@ -1,7 +1,8 @@
 """Adds sitemaps and their URLs to the crawl.
 
 Sitemaps that a robots.txt lists are pages of the crawl: they are fetched again as often as they change. Their meta is
-{"sitemap": the host whose robots.txt lists it}. The URLs on this host that a sitemap lists become pages too.
+{"sitemap": the host whose robots.txt lists it}. The URLs that a sitemap lists become pages too, if they are on this
+host or on the host of the sitemap: the robots.txt of example.com often redirects to www.example.com.
 """
 
 import asyncio
@@ -22,13 +23,14 @@ async def add_sitemaps(database: Database, url: str, sitemaps: list[str]) -> Non
     await database.add_pages([(storable_url(each), meta) for each in sitemaps[:MOST_SITEMAPS]])
 
 
-async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
-    """Adds the URLs of a sitemap to the crawl. If a page is known, its `lastmod` is a hint that it changed. Returns the
-    number of new pages."""
+async def take_sitemap(database: Database, url: str, meta: dict[str, Any], body: bytes | str) -> int:
+    """Adds the URLs of the sitemap at `url` to the crawl. If a page is known, its `lastmod` is a hint that it changed.
+    Returns the number of new pages."""
     host, is_of_index = meta["sitemap"], "of_index" in meta
+    hosts = host, _host(url)
 
     def is_wanted(entry: Entry) -> bool:
-        return not is_of_index if entry.is_sitemap else _host(entry.url) == host
+        return not is_of_index if entry.is_sitemap else _host(entry.url) in hosts
 
     def wanted() -> list[Entry]:
         raw = body.encode() if isinstance(body, str) else body
