@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from crawler import GAP, LATE, Crawl, Site, add, leases, state
-from recrawl.client import Client, Error, Page
+from recrawl.client import Client, Error, Page, own_requests
 from recrawl.client.clock import Clock
 from recrawl.client.in_hand import InHand
 from recrawl.client.page import request_row
@@ -82,6 +82,29 @@ def test_a_visit_may_wait_for_its_extra_request(url: str, db: psycopg.Connection
     assert crawl.client.counts["extra_dropped"] == 0
     paths = [entry.path for entry in web.log if entry.path != "/robots.txt"]
     assert paths == ["/login", "/page"] * 3, "one visit at a time"
+
+
+def test_extra_requests_wait_until_a_place_is_free(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They took slots, could not use them, and were dropped after TRIES of them."""
+    monkeypatch.setattr(own_requests, "TRIES", 2)
+    site.answers |= {"*": Answer(), "/slow": Answer(after=4)}
+    at = [f"http://127.0.0.{host}:{web.port}" for host in (2, 3, 4, 5)]
+    add(db, f"{at[0]}/")
+    crawl = Crawl(url, robots=False, concurrency=1)
+
+    async def visit(page: Page) -> None:
+        if page.url == f"{at[0]}/":
+            crawl.client.extra_request(f"{at[0]}/slow")
+        elif page.url == f"{at[0]}/slow":
+            for host in at[1:]:
+                crawl.client.extra_request(f"{host}/login")
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: len(web.log) == 5 or crawl.client.counts["extra_dropped"])
+    assert [entry.path for entry in web.log[2:]] == ["/login"] * 3
+    assert crawl.client.counts["extra_dropped"] == 0
 
 
 def test_a_request_of_the_client_comes_in_its_slot_although_nothing_else_happens() -> None:

@@ -158,10 +158,14 @@ class InHand:
     def can_yield(self) -> bool:
         return bool(self._line_with_a_place())
 
+    @property
+    def has_place_for_extra(self) -> bool:
+        return len(self._extra_visits) < self._concurrency
+
     def _line_with_a_place(self) -> deque[Page] | None:
         """The ready pages whose turn it is. There are `concurrency` places, and as many again for extra requests,
         because a visit that waits for its extra request keeps its own place. None: no ready page has a place."""
-        if self._ready_extras and len(self._extra_visits) < self._concurrency:
+        if self._ready_extras and self.has_place_for_extra:
             return self._ready_extras
         if self._ready and len(self._visits) - len(self._extra_visits) < self._concurrency:
             return self._ready

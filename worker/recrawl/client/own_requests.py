@@ -156,16 +156,20 @@ class OwnRequests:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
                 if self._robots_cache:
                     await self._robots_cache.look_up([url])
-                for _ in range(TRIES):
-                    if self._in_hand.is_closed:
-                        break
-                    if answer := await self._with_slot(url, "extra", meta):
-                        result = (await answer).result
+                tries = 0
+                while tries < TRIES and not self._in_hand.is_closed:
+                    if not self._in_hand.has_place_for_extra:
+                        await asyncio.sleep(1)  # a slot would pass
+                    elif answer := await self._with_slot(url, "extra", meta):
+                        request, result, _ = await answer
                         if result == ROBOTS_FAILED:
                             break
                         if result is not None:
                             return
+                        # If it was never yielded, other extra requests took the places that were free.
+                        tries += bool(request.began or request.slot_used)
                     else:
+                        tries += 1
                         await asyncio.sleep(1)
         except NoHost:
             pass
