@@ -173,8 +173,13 @@ begin
             array(select u from unnest(done.unused_slots) u order by u.slot desc));
     end if;
     select bool_or(h.blocked_until > t) as is_blocked, bool_or(h.strikes > 0) as is_struck into any_host
-    from host h
-    where h.host_id = any (done.hosts);
+    from (select distinct unnest(done.hosts) as id) d
+    cross join lateral (                       -- newest version first: see plans.sql
+        select blocked_until, strikes from host
+        where host_id between d.id and d.id
+        order by host_id desc
+        limit 1
+    ) h;
     if any_host.is_struck then
         perform forgive_strike(t, done.responding_hosts);
     end if;

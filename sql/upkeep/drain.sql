@@ -166,7 +166,14 @@ begin
                 else when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t) end,
             new_class = case when n.rank is null or h.new_class <= value_class(n.rank) then h.new_class
                 else class_in_line(least(h.head_new_rank, n.rank), least(h.head_due, n.due), h.new_credit, t) end
-        from unnest(changes) n where h.host_id = n.host_id
+        from unnest(changes) n
+        cross join lateral (                   -- newest version first: see plans.sql
+            select ctid as tid from host
+            where host_id between n.host_id and n.host_id
+            order by host_id desc
+            limit 1
+        ) l
+        where h.ctid = l.tid
         returning h.new_class
     )
     select bit_or(1::bigint << new_class) into classes from woken;
@@ -205,7 +212,15 @@ begin
             from (select host_id from inbox where at >= since order by at limit reach) oldest
             where host_id % slices = slice % slices);
         hosts := array(
-            select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
+            select h.host_id
+            from (select unnest(hosts) as id order by id) d
+            cross join lateral (               -- newest version first: see plans.sql
+                select host_id from host
+                where host_id between d.id and d.id
+                order by host_id desc
+                limit 1
+                for update skip locked
+            ) h);
         exit when cardinality(hosts) > 0 or reach = longest;
         -- Other transactions have locked all of these hosts, perhaps for a long time. Other hosts must not wait for
         -- that: read more entries, of all hosts.

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from bench.data import load_past
-from helpers import Row
+from helpers import SECOND, Crawl, Row, result_of
 from sql.loads import FIVE_PERCENT, HOT_TABLES, LATER, Connection, Loaded, load, load_new
 
 # Measured on 50,000 pages, and 30 % more.
@@ -215,6 +215,30 @@ def test_a_report_does_not_feel_a_snapshot_held_elsewhere(loaded: Loaded, analys
             connection.execute("analyze")
         # Not 1: the snapshot keeps old versions of rows, and some new versions no longer fit into the same block.
         assert report_cost(connection, "0.009 s") <= 1.75 * before
+
+
+def test_a_report_and_upkeep_do_not_feel_the_visits_of_a_host_under_a_snapshot_held_elsewhere(crawl: Crawl) -> None:
+    crawl.value("select set_setting('default_gap', '1 s')")
+    crawl.add(*(f"http://h{n % 20}.test/{n}" for n in range(800)))
+    crawl.tick()
+
+    def visited() -> tuple[int, int]:
+        """Buffers of upkeep and of a report, when each host has given one more page."""
+        crawl.wait(2 * SECOND)
+        upkeep, _ = cost(crawl.connection, "select tick_at(%s, 200, 2000)", crawl.now)
+        due = str(crawl.now + SECOND)
+        results = [result_of(page, status=200, due=due) for page in crawl.next(20)]
+        report, reported = cost(crawl.connection, "select * from report_at(%s, %s)", crawl.now, json.dumps(results))
+        assert reported == 20
+        return upkeep, report
+
+    before = [visited() for _ in range(10)][-1]
+    with psycopg.connect(crawl.connection.info.dsn) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select count(*) from recrawl_internal.host")
+        after = [visited() for _ in range(200)][-1]
+    # Not 1: versions of pages and of entries of the inbox stay, too.
+    assert after[0] <= 4 * before[0] and after[1] <= 4 * before[1]
 
 
 def test_a_limit_of_pages_does_not_feel_drained_entries_that_a_snapshot_keeps(loaded: Loaded) -> None:

@@ -45,6 +45,7 @@ def test_a_response_leaves_memory_when_its_page_is_reported(project: Make, web: 
     assert crawler.stats["item_scraped_count"] == 3, crawler.log
     assert crawler.stats["held/Response"] == [] and crawler.stats["held/Request"] == []
 
+
 CLOSES = """
 from scrapy.exceptions import CloseSpider
 class Closes(scrapy.Spider):
