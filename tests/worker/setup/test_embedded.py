@@ -270,6 +270,28 @@ def test_its_url_is_known_for_it_wherever_it_was_copied_to(home: Path, monkeypat
     assert not embedded.is_ours(url) and given_url() == url
 
 
+def test_variables_for_other_servers_do_not_reach_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lead to another server, forbid the connection, or keep PostgreSQL from starting."""
+    monkeypatch.setattr(embedded, "MUTE_LIMIT", 0)
+    monkeypatch.setenv("PGPORT", "5432,5433")
+    with server(home):
+        for name, value in {
+            "PGHOSTADDR": "127.0.0.1",
+            "PGSERVICE": "elsewhere",
+            "PGTARGETSESSIONATTRS": "standby",
+            "PGREQUIREPEER": "anna",
+            "PGREQUIREAUTH": "scram-sha-256",
+            "PGCHANNELBINDING": "require",
+            "PGGSSENCMODE": "require",
+            "PGSSLMODE": "of-a-newer-libpq",
+            "PGSSLNEGOTIATION": "direct",
+            "PGSSLCERTMODE": "require",
+        }.items():
+            monkeypatch.setenv(name, value)
+            with server(home) as url:
+                assert ask(url, "SELECT current_database()") == "recrawl", name
+
+
 def test_data_stay_and_so_does_the_url(home: Path) -> None:
     with server(home) as first:
         tell(first, "CREATE TABLE kept AS SELECT 42 AS n")

@@ -29,6 +29,13 @@ if sys.platform != "win32":  # server() refuses Windows before it uses fcntl
 
 DATABASE = "recrawl"
 MUTE_LIMIT = 60  # seconds without a sensible answer after which a server is given up
+# For connections to other servers: libpq takes from these variables what a URL leaves out. They name another server, or
+# demand something that this server does not have. PGPORT=5432,5433 keeps even PostgreSQL itself from starting.
+OF_OTHER_SERVERS = (
+    *("PGHOSTADDR", "PGPORT", "PGSERVICE", "PGTARGETSESSIONATTRS"),
+    *("PGREQUIREPEER", "PGREQUIREAUTH", "PGCHANNELBINDING"),
+    *("PGGSSENCMODE", "PGSSLMODE", "PGSSLNEGOTIATION", "PGSSLCERTMODE"),
+)
 
 
 def default_data_dir() -> Path:
@@ -68,9 +75,13 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
 @contextmanager
 def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
     """Like server(), for a long use. Also yields a function that starts the server again, at the same URL, if it has
-    ended. If a disk is full, this function says so and starts nothing: call it again."""
+    ended. If a disk is full, this function says so and starts nothing: call it again.
+
+    It removes OF_OTHER_SERVERS from the environment of this process for good."""
     if sys.platform not in ("linux", "darwin"):
         raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
+    for name in OF_OTHER_SERVERS:
+        os.environ.pop(name, None)
     data_dir = data_dir or default_data_dir()
     try:
         binaries = binaries_for_server()
