@@ -394,6 +394,24 @@ def test_a_job_that_failed_and_an_allocation_of_other_settings_are_found(url: st
     assert "✕ rates" in output(url, "jobs") and "no such luck" in output(url, "jobs", "rates")
 
 
+@pytest.mark.parametrize("earlier", [None, 60_000])
+def test_a_new_budget_counts_from_the_minute_in_which_it_was_set(url: str, now: Crawl, earlier: float | None) -> None:
+    """The crawl made 30 fetches a minute, and then 15. The new budget allows 13.9."""
+    now.connection.execute("select recrawl.set_setting('budget', '20000')")
+    now.connection.execute(
+        """
+        insert into recrawl_internal.vital (at, fetches, budget)
+        select date_trunc('minute', now()) - m * '1 minute'::interval,
+               case when m > 400 then 30 else 15 end, case when m > 400 then %s else 20000 end
+        from generate_series(1, 1200) m
+        """,
+        [earlier],
+    )
+    assert "over_budget" not in found(url)
+    now.connection.execute("update recrawl_internal.vital set fetches = 2 * fetches")
+    assert "over_budget" in found(url)
+
+
 def test_a_host_with_most_of_the_pages_is_found(url: str, now: Crawl) -> None:
     now.add(*(f"http://trap.test/{place}" for place in range(1500)), "http://a.test/")
     now.tick()

@@ -11,7 +11,7 @@ import pytest
 RULES = Path(__file__).parents[3] / "docs/monitoring/prometheus-alerts.yml"
 HOURS = 8  # of series, at whose end it is asked what fires
 HOURS_OF_SLOW = 26  # of those that wait for a day, or look a day back
-SLOW = {"RecrawlPaused", "RecrawlOverBudget", "a healthy crawl"}
+SLOW = {"RecrawlPaused", "RecrawlOverBudget", "a healthy crawl", "a budget is set", "the budget is lowered"}
 STEPS = HOURS_OF_SLOW * 12  # of five minutes
 Series = dict[str, str]  # each with its values as promtool has them
 
@@ -117,6 +117,10 @@ SILENT: dict[str, Series] = {
     | {
         'recrawl_fetches_total{outcome="failed"}': counting(3 / 60),
         'recrawl_fetches_total{outcome="changed"}': counting(1 / 60),
+    },
+    "a budget is set": {"recrawl_budget_fetches_per_second": f"_x{STEPS - 36} {800 / 60}+0x36"},
+    "the budget is lowered": {
+        "recrawl_budget_fetches_per_second": f"{1000 / 60}+0x{STEPS - 36} {800 / 60}+0x36"
     },
     "the worker is started again every two hours": {
         series: f"{values.partition('x')[0]}x23 " * (STEPS // 24)

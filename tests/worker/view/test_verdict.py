@@ -83,6 +83,7 @@ WORKING = Figures(
         NOON - DAY, fetches=463541, changed=111000, unchanged=290000, change_unknown=900, first=47000, failed=12000,
         throttled=3541, late_1m=361900, late_10m=43200, late_1h=5600, late_6h=2700, late_1d=1010, late_more=391,
         skipped=1204, handed_out=470000, expired=2100, calls=40000, stale=400, duplicate=12,
+        budget_minutes=1440, budget_fetches=463541, mean_budget=500000,
     ),
     allocation=LastAllocation(
         NOON - 40 * MINUTE, "freshness", 500000, 441300, 30000, 28700, 1030395, 214, 0.734, 0.739, 0.812
@@ -426,7 +427,7 @@ PLANTED = {
     "allocation_outdated": replace(
         HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"objective": "harmonic"})
     ),
-    "over_budget": with_day(fetches=900000),
+    "over_budget": with_day(budget_fetches=900000),
     "big_host": replace(HEALTHY, checkup=replace(HEALTHY.checkup, most_pages=900000)),
     "clocks_differ": replace(HEALTHY, asked_at=NOON - 40 * SECOND),
     "dead_rows": replace(HEALTHY, tables=(Table("queue", 1000, 900000),)),
@@ -530,8 +531,9 @@ EDGES: list[tuple[str, str, Facts, Facts]] = [
         checkup(pages=100, added_since_allocation=100)),
     ("allocation_outdated", "warn", checkup(pages=100, added_since_allocation=30),
         checkup(pages=100, added_since_allocation=31)),
-    ("over_budget", "warn", of_day(NOON - 6 * HOUR + SECOND, fetches=500000), of_day(NOON - 6 * HOUR, fetches=500000)),
-    ("over_budget", "warn", of_day(fetches=550020), of_day(fetches=550021)),
+    ("over_budget", "warn", with_day(budget_minutes=359), with_day(budget_minutes=360)),
+    ("over_budget", "warn", with_day(budget_fetches=550020), with_day(budget_fetches=550021)),
+    ("over_budget", "warn", with_day(budget_fetches=900000, mean_budget=900000), with_day(budget_fetches=900000)),
     ("big_host", "warn", checkup(pages=None, most_pages=None, added_since_allocation=None), PLANTED["big_host"]),
     ("big_host", "warn", checkup(pages=999, most_pages=998), checkup(pages=1000, most_pages=998)),
     ("big_host", "warn", checkup(pages=1000, most_pages=500), checkup(pages=1000, most_pages=501)),

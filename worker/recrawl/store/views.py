@@ -30,11 +30,23 @@ def vitals(connection: Connection, row_type: type[RowType], last: timedelta) -> 
 
 
 def vitals_total(connection: Connection, row_type: type[RowType], last: timedelta) -> RowType:
-    """The counts of the minutes of a day or so, added up, with the start of the first of them as `since`."""
-    counts = [field.name for field in fields(row_type) if field.name != "since"]
-    sums = sql.SQL(", ").join(sql.SQL("coalesce(sum({0}), 0)::float8 as {0}").format(sql.Identifier(n)) for n in counts)
-    query = sql.SQL("select min(at) as since, {} from recrawl.vitals where at >= clock_timestamp() - %s::interval")
-    (row,) = rows_as(connection, row_type, query.format(sums), [last])
+    """The counts of the minutes of a day or so, added up, with the start of the first of them as `since`. Also the
+    number of the minutes whose budget is known, the fetches in these minutes, and their mean budget."""
+    special = {
+        "since": sql.SQL("min(at)"),
+        "budget_minutes": sql.SQL("count(budget)"),
+        "budget_fetches": sql.SQL("coalesce(sum(fetches) filter (where budget is not null), 0)::float8"),
+        "mean_budget": sql.SQL("avg(budget)"),
+    }
+    columns = [
+        sql.SQL("{} as {}").format(
+            special.get(name) or sql.SQL("coalesce(sum({}), 0)::float8").format(sql.Identifier(name)),
+            sql.Identifier(name),
+        )
+        for name in (field.name for field in fields(row_type))
+    ]
+    query = sql.SQL("select {} from recrawl.vitals where at >= clock_timestamp() - %s::interval")
+    (row,) = rows_as(connection, row_type, query.format(sql.SQL(", ").join(columns)), [last])
     return row
 
 

@@ -110,6 +110,10 @@ class Total:
     calls: float = 0
     empty_calls: float = 0
     pages_added: float = 0
+    # Of the minutes whose budget is known. The budget may have been set or changed within the day.
+    budget_minutes: float = 0
+    budget_fetches: float = 0
+    mean_budget: float | None = None  # fetches per day
 
     @property
     def revisits(self) -> float:

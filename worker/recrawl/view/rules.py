@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
-from recrawl.view.figures import ALWAYS, HOUR, MINUTE, Figures, LastRun
+from recrawl.view.figures import ALWAYS, DAY, HOUR, MINUTE, Figures, LastRun
 from recrawl.view.rule import Alert, Details, Fix, Level, Rule
 from recrawl.words import count, either, interval, lasting, literal, pace, percent, size, things, when
 
@@ -691,16 +691,18 @@ def allocation_outdated(facts: Facts) -> Details | None:
     ok_line="The crawl does not fetch more than its budget.",
     alert=Alert(
         f"The crawl fetches more than {OVERSPENT} times its budget: {{{{ $value | humanize }}}} fetches a second.",
-        f"sum without (outcome) (rate(recrawl_fetches_total[1d])) > {OVERSPENT} * recrawl_budget_fetches_per_second",
+        f"sum without (outcome) (rate(recrawl_fetches_total[1d])) "
+        f"> {OVERSPENT} * avg_over_time(recrawl_budget_fetches_per_second[1d]) "
+        "and recrawl_budget_fetches_per_second offset 1d",
         "2h",
     ),
     in_status=False,
 )
 def over_budget(facts: Facts) -> Details | None:
-    day, budget, now = facts.figures.day, facts.figures.set_budget, facts.figures.now.as_of
-    if budget is None or day.since is None or now - day.since < 6 * HOUR:
+    day, budget = facts.figures.day, facts.figures.day.mean_budget
+    if facts.figures.set_budget is None or budget is None or day.budget_minutes * MINUTE < 6 * HOUR:
         return None
-    daily = day.fetches * (timedelta(days=1) / (now - day.since))
+    daily = day.budget_fetches * (DAY / (day.budget_minutes * MINUTE))
     if daily <= OVERSPENT * budget + FEW:
         return None
     return Details(f"The crawl makes {count(daily)} fetches a day, {percent(daily / budget, 0)} of its budget.")
