@@ -2,12 +2,15 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from worker.cli.test_cli import error, output
+from command import Running
+from helpers import eventually
+from worker.cli.test_cli import environment, error, output
 
 README = Path(__file__).parents[3] / "README.md"
 SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--per-page", "0.1")
@@ -88,6 +91,19 @@ def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
     for name in ("explore_then_commit", "oracle"):
         assert "does not work with --sql" in error(None, *drawn, "--sql", "--policy", name)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_of_a_simulation_that_is_told_to_end(open_folder: Path, number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("these tests run under nohup")
+    (temporary := open_folder / f"ended-by-{number.name}").mkdir()
+    drawn = ("simulate", "--web", "steady", "--to", "90", "--per-page", "1", "--sql")
+    with Running("recrawl", *drawn, environment=environment(None) | {"TMPDIR": str(temporary)}) as running:
+        eventually(lambda: list(temporary.glob("recrawl-laboratory-*/data/cluster/postmaster.pid")))
+        running.send_signal(number)
+        assert running.wait(60) == 130
+    assert list(temporary.iterdir()) == []
 
 
 def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:
