@@ -8,7 +8,7 @@ import pytest
 from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
 from recrawl.view.history import PastPeriod
 from recrawl.view.parts import sentences
-from worker.view.reports import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW, SECOND
+from worker.view.reports import DAY_TOTAL, FIGURES, HISTORY, LAST_MINUTE, MINUTE, NOW, SECOND
 
 UNKNOWN = Minute(NOW)
 
@@ -54,6 +54,14 @@ def test_a_difference_within_the_error_is_none() -> None:
 def test_one_hour_without_a_promise_says_so() -> None:
     said = plain(sentences.freshness([span(HOUR / 2, fresh=1.0)], UNKNOWN, NOW))
     assert said == "100 % of the value of all pages is fresh (estimated). No allocation has said what to expect."
+
+
+def test_an_allocation_with_another_objective_is_named() -> None:
+    harmonic = replace(FIGURES.allocation, objective="harmonic")  # type: ignore[type-var]
+    said = plain(sentences.freshness([span(HOUR, fresh=1.0)], UNKNOWN, NOW, harmonic))
+    assert said.endswith("(estimated). The allocation has the objective harmonic: it expects no freshness.")
+    said = plain(sentences.freshness([span(HOUR, fresh=1.0)], UNKNOWN, NOW, FIGURES.allocation))
+    assert said.endswith("(estimated)."), "the minute before the first allocation"
 
 
 def test_an_old_estimate_says_when_it_was() -> None:

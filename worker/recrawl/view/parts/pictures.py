@@ -44,7 +44,7 @@ def freshness(report: Report) -> Html:
         Series("limit", "soft", column(periods, "limit_with_gaps")),
     ]
     errors = [2 * period.fresh_error if period.fresh_error is not None else None for period in periods]
-    sentence = sentences.freshness(periods, report.figures.minute, report.now)
+    sentence = sentences.freshness(periods, report.figures.minute, report.now, report.figures.allocation)
     title = "How fresh is it, and how fresh could it be?"
     if all(value is None for value in series[0].values):
         return captioned("freshness", title, sentence, None)

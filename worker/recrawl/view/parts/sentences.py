@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
+from recrawl.view.figures import DAY, HOUR, SHARES, CappedHost, LastAllocation, LateHost, Minute, Total
 from recrawl.view.history import PastPeriod
 from recrawl.view.rules import MANY_FAIL
 from recrawl.words import clock, count, either, percent, points, signed, things
@@ -20,7 +20,9 @@ def join(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def freshness(hours: Sequence[PastPeriod], minute: Minute, now: datetime) -> str:
+def freshness(
+    hours: Sequence[PastPeriod], minute: Minute, now: datetime, allocation: LastAllocation | None = None
+) -> str:
     known: list[PastPeriod | Minute] = [hour for hour in hours if hour.fresh is not None]
     if not known:
         return "Not known yet. When pages have been fetched, a worker estimates it every minute."
@@ -29,12 +31,16 @@ def freshness(hours: Sequence[PastPeriod], minute: Minute, now: datetime) -> str
     then = now - last.at > 2 * HOUR
     how = f"was fresh at the last estimate, {clock(last.at, now)}" if then else "is fresh (estimated)"
     share_now = f"**{percent(fresh)}** of the value of all pages {how}."
-    return join(share_now, _compared(fresh, last), _trend(known, last))
+    return join(share_now, _compared(fresh, last, allocation), _trend(known, last))
 
 
-def _compared(fresh: float, last: PastPeriod | Minute) -> str:
+def _compared(fresh: float, last: PastPeriod | Minute, allocation: LastAllocation | None) -> str | None:
     if last.expected is None:
-        return "No allocation has said what to expect."
+        if allocation is None:
+            return "No allocation has said what to expect."
+        if allocation.objective not in SHARES:
+            return f"The allocation has the objective {allocation.objective}: it expects no freshness."
+        return None  # the next row of vitals will have it
     same = max(SAME, 2 * (last.fresh_error or 0))
     difference = fresh - last.expected
     comparison = (
