@@ -233,10 +233,10 @@ def test_where_there_is_no_crawl_a_look_makes_none(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["status", "add http://a.test/", "worker"])
+@pytest.mark.parametrize("command", ["status", "add http://a.test/", "worker", "up"])
 def test_a_command_whose_server_does_not_run_is_told_so(command: str) -> None:
     away = "postgresql://postgres@/recrawl?host=%2Ftmp%2Frecrawl-1000-0123456789abcdef&port=5432"
-    said = "recrawl: the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
+    said = "recrawl: the embedded PostgreSQL does not run: start `env -u DATABASE_URL recrawl up` and leave it running"
     assert error(away, *command.split()) == said
     assert error("postgresql://127.0.0.1:9/x", *command.split()).endswith("port 9 failed: Connection refused")
 

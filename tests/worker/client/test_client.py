@@ -369,7 +369,8 @@ def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Co
     assert problem("nonsense").startswith("the connection string is not valid: ")
     assert problem("host=127.0.0.1 port=1 dbname=x").startswith("cannot connect to the database: ")
     assert problem("host=/tmp/recrawl-1000-0123456789abcdef dbname=recrawl") == (
-        "cannot connect to the database: the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
+        "cannot connect to the database: the embedded PostgreSQL does not run: "
+        "start `env -u DATABASE_URL recrawl up` and leave it running"
     )
     refused = {"dbname": 'database "nosuch" does not exist', "user": 'role "nosuch" does not exist'}
     for name, reason in refused.items():
