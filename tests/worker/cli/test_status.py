@@ -420,10 +420,15 @@ def test_a_host_with_most_of_the_pages_is_found(url: str, now: Crawl) -> None:
     now.connection.execute(check["fixes"][0]["do"])
 
 
-def test_crawlers_that_log_in_as_superuser_are_found(url: str) -> None:
+def test_crawlers_that_log_in_as_superuser_are_found(
+    url: str, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with psycopg.connect(url, autocommit=True) as crawler:
         crawler.execute("select * from recrawl.next_pages(1)")
         assert "superuser" in found(url)["crawler_is_superuser"]["says"]
+        if "DATABASE_URL" not in os.environ:  # the server of these tests is an embedded one
+            monkeypatch.setenv("RECRAWL_DATA_DIR", str(open_folder / "postgres"))
+            assert "crawler_is_superuser" not in found(url), "it is another database of the user's embedded server"
     eventually(lambda: "crawler_is_superuser" not in found(url))
 
 

@@ -264,10 +264,11 @@ def test_its_url_is_known_for_it_wherever_it_was_copied_to(home: Path, monkeypat
         for other in (url.replace("/recrawl?", "/recrawl~news?"), url.replace("postgres@", "reader@")):
             monkeypatch.setenv("DATABASE_URL", other)
             assert given_url() == other, "for example the crawl of a crawlID, or a login with fewer rights"
+            assert embedded.is_on_our_server(other)
     monkeypatch.setenv("DATABASE_URL", url)
     assert embedded.is_ours(url) and given_url() is None, "`recrawl up` starts this server again"
     monkeypatch.setenv("RECRAWL_DATA_DIR", str(home / "elsewhere"))
-    assert not embedded.is_ours(url) and given_url() == url
+    assert not embedded.is_ours(url) and not embedded.is_on_our_server(url) and given_url() == url
 
 
 def test_variables_for_other_servers_do_not_reach_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

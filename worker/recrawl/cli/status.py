@@ -62,7 +62,7 @@ def doctor(as_json: bool) -> None:
     from recrawl.view.verdict import checks
 
     with database() as url, store.connect(url) as connection:
-        found = checks(facts.read(connection, embedded.is_ours(url)))
+        found = checks(facts.read(connection, embedded.is_on_our_server(url)))
     if as_json:
         for check in found:
             click.echo(json.dumps(asdict(check)))

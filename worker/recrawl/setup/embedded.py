@@ -53,11 +53,14 @@ def exists() -> bool:
 def is_ours(url: str) -> bool:
     """Whether `url` is the current user's embedded database, running or not. Other databases of that server are not."""
     parts = conninfo_to_dict(url)
-    host = Path(str(parts.get("host")))
-    is_its_server = host.parent == SOCKETS and host.name.startswith(
-        socket_name(default_data_dir().expanduser().resolve())
-    )
-    return is_its_server and (parts.get("user", "postgres"), parts.get("dbname")) == ("postgres", DATABASE)
+    is_its_database = (parts.get("user", "postgres"), parts.get("dbname")) == ("postgres", DATABASE)
+    return is_its_database and is_on_our_server(url)
+
+
+def is_on_our_server(url: str) -> bool:
+    """Whether `url` is any database of the current user's embedded server."""
+    host = Path(str(conninfo_to_dict(url).get("host")))
+    return host.parent == SOCKETS and host.name.startswith(socket_name(default_data_dir().expanduser().resolve()))
 
 
 @contextmanager
