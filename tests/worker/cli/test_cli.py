@@ -31,7 +31,7 @@ import command
 from helpers import eventually
 from recrawl import cli
 from recrawl.__main__ import main
-from recrawl.cli.database import without_password
+from recrawl.cli.database import SECRETS, without_secrets
 
 COMMAND = [sys.executable, "-m", "recrawl"]
 SECRET = "s3cret-word"
@@ -159,8 +159,17 @@ def test_the_address_may_name_several_servers_with_their_ports(url: str) -> None
 
 @pytest.mark.parametrize("password", ["secret", "se?cret", "se?password=cret"])
 def test_no_part_of_a_password_is_shown(password: str) -> None:
-    shown = without_password(f"postgresql://anna:{password}@db.test/crawl?sslpassword=secret&port=5432")
+    shown = without_secrets(f"postgresql://anna:{password}@db.test/crawl?sslpassword=secret&port=5432")
     assert shown == "postgresql://anna:***@db.test/crawl?port=5432"
+
+
+def test_no_secret_of_libpq_is_shown() -> None:
+    known = {option.keyword.decode(): option.dispchar for option in psycopg.pq.Conninfo.get_defaults()}
+    assert {name for name, shown_as in known.items() if shown_as == b"*" or name.endswith("_key")} <= {*SECRETS}
+    for secret in SECRETS:
+        assert without_secrets(f"postgresql://db.test/crawl?{secret}=a&port=5432") == (
+            "postgresql://db.test/crawl?port=5432"
+        )
 
 
 def added(url: str, *urls: str) -> None:
@@ -300,8 +309,10 @@ def test_psql_finds_the_functions_as_the_readme_writes_them(url: str) -> None:
     assert done.returncode == 1 and "Traceback" not in done.stderr
 
 
-def test_psql_puts_no_password_on_its_command_line(url: str) -> None:
-    assert "sslpassword" in error(f"{url}&sslpassword=secret" if "?" in url else f"{url}?sslpassword=secret", "psql")
+@pytest.mark.parametrize("secret", SECRETS[1:])
+def test_psql_puts_no_secret_on_its_command_line(url: str, secret: str) -> None:
+    said = error(f"{url}{'&' if '?' in url else '?'}{secret}={SECRET}", "psql", "-Xc", "")
+    assert f"psql would show the {secret} " in said and SECRET not in said
 
 
 def test_ctrl_c_in_psql_cancels_the_query_and_not_psql(url: str) -> None:

@@ -14,6 +14,9 @@ from recrawl.cli.common import example
 if TYPE_CHECKING:
     from recrawl import store
 
+# The parameters of a connection that nobody else may see.
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+
 EPILOG = example(
     "recrawl up",
     "recrawl add https://example.com/",
@@ -116,6 +119,6 @@ def given_url() -> str | None:
     return url
 
 
-def without_password(url: str) -> str:
+def without_secrets(url: str) -> str:
     hidden = re.sub(r"^(\w+://[^:@/]*):[^@/]*@", r"\1:***@", url)  # the part before @ may contain ?, like in libpq
-    return re.sub(r"(?<=[?&])(ssl)?password=[^&]*&?", "", hidden).rstrip("?&")
+    return re.sub(rf"(?<=[?&])({'|'.join(SECRETS)})=[^&]*&?", "", hidden).rstrip("?&")

@@ -13,11 +13,12 @@ import click
 
 from recrawl.cli.common import Address, address, example
 from recrawl.cli.database import (
+    SECRETS,
     database,
     given_url,
     lasting_database,
     refuse_another_version,
-    without_password,
+    without_secrets,
 )
 from recrawl.words import in_url
 
@@ -49,7 +50,7 @@ def up(metrics: Address | None) -> None:
     with lasting_database(makes=True) as (url, restart):
         migrate.upgrade(url)
         if given_url():
-            click.echo(f"The database is at {without_password(url)}")
+            click.echo(f"The database is at {without_secrets(url)}")
         else:
             click.echo(f"Your crawlers need this setting:\nexport DATABASE_URL='{url}'")
         click.echo(NEXT)
@@ -86,7 +87,7 @@ def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) ->
         if search_path:
             with store.connect(url) as connection:
                 connection.execute(store.SEARCH_PATH)
-        click.echo(f"{without_password(url)} has the newest version")
+        click.echo(f"{without_secrets(url)} has the newest version")
         if advice := migrate.missing_grant(url):
             click.echo(advice, err=True)
 
@@ -121,12 +122,12 @@ def psql(arguments: tuple[str, ...]) -> None:
     with database(makes=True) as url:
         program = shutil.which("psql") or str(programs.program("psql"))
         target = conninfo_to_dict(url)
-        if "sslpassword" in target:
+        secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
+        if shown := [name for name in SECRETS if name in target]:
             raise click.ClickException(
-                "psql would show the sslpassword of DATABASE_URL to everybody on this machine: "
+                f"psql would show the {shown[0]} of DATABASE_URL to everybody on this machine: "
                 "put the connection into ~/.pg_service.conf, and run psql 'service=…'"
             )
-        secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is psql's: it cancels a query
         given = target.pop("options", os.environ.get("PGOPTIONS", ""))
         options = f'{given} -c search_path="$user",public,recrawl'.strip()
