@@ -10,7 +10,7 @@ import pytest
 
 from command import Running
 from helpers import eventually
-from worker.cli.test_cli import environment, error, output
+from worker.cli.test_cli import environment, error, output, recrawl
 
 README = Path(__file__).parents[3] / "README.md"
 SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--per-page", "0.1")
@@ -104,6 +104,14 @@ def test_nothing_is_left_of_a_simulation_that_is_told_to_end(open_folder: Path, 
         running.send_signal(number)
         assert running.wait(60) == 130
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ["postgresql://anna:se@cret@localhost:1/d", "", "host=localhost"])
+def test_the_database_of_a_simulation_is_a_url_and_is_not_quoted(given: str) -> None:
+    done = recrawl(None, "simulate", "--web", "steady", "--to", "1", "--per-page", "1", "--database", given)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("recrawl: --database is not a URL like postgresql://user:password@host:port/database")
+    assert "cret" not in done.stderr
 
 
 def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recrawl.cli.common import example
+from recrawl.cli.common import example, mistyped
 
 if TYPE_CHECKING:
     from recrawl import store
@@ -95,11 +95,28 @@ def refuse_another_version(connection: "store.Connection") -> None:
 
 
 def given_url() -> str | None:
-    """DATABASE_URL, if it is set and does not name the embedded server, which this program starts if it does not run.
-    An error message does not quote it, because it may contain a password."""
+    """DATABASE_URL, if it is set and does not name the embedded database, whose server this program starts."""
     url = os.environ.get("DATABASE_URL")
     if not url:
         return None
+    if _host_of(url, "DATABASE_URL").startswith("/"):
+        from recrawl.setup import embedded
+
+        if embedded.is_ours(url):
+            return None
+    return url
+
+
+def database_url(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """For an option that is the URL of a database."""
+    if value is not None:
+        with mistyped():
+            _host_of(value, option.opts[0])
+    return value
+
+
+def _host_of(url: str, name: str) -> str:
+    """The host in a URL, or ''. The error does not quote the URL, because it may contain a password."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -107,16 +124,12 @@ def given_url() -> str | None:
         parts = conninfo_to_dict(url) if url.startswith(("postgresql://", "postgres://")) else {}
     except psycopg.ProgrammingError:
         parts = {}
-    if not parts or "@" in str(parts.get("host", "")) or not re.fullmatch(r"[0-9,]*", str(parts.get("port", ""))):
-        raise click.ClickException(
-            "DATABASE_URL is not a URL like postgresql://user:password@host:port/database (in a password, @ is %40)"
+    host, port = str(parts.get("host", "")), str(parts.get("port", ""))
+    if not parts or "@" in host or not re.fullmatch(r"[0-9,]*", port):
+        raise ValueError(
+            f"{name} is not a URL like postgresql://user:password@host:port/database (in a password, @ is %40)"
         )
-    if str(parts.get("host", "")).startswith("/"):
-        from recrawl.setup import embedded
-
-        if embedded.is_ours(url):
-            return None
-    return url
+    return host
 
 
 def without_secrets(url: str) -> str:

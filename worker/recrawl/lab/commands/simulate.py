@@ -11,6 +11,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.common import example, mistyped
+from recrawl.cli.database import database_url
 from recrawl.lab.commands.throwaway import throwaway_database
 from recrawl.words import count, measured, percent
 
@@ -54,7 +55,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Call the SQL functions and jobs, in a PostgreSQL that is deleted afterwards.",
 )
-@click.option("--database", "url", metavar="URL", help="Like --sql, in this empty database, which is kept.")
+@click.option(
+    "--database",
+    "url",
+    metavar="URL",
+    callback=database_url,
+    help="Like --sql, in this empty database, which is kept.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per policy.")
 def simulate(
     file: str | None, kind: str | None, begin: float | None, end: float | None, names: tuple[str, ...], budget: float,
