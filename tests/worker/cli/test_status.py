@@ -180,7 +180,7 @@ def test_the_exit_code_says_trouble(url: str, now: Crawl) -> None:
 
 
 MISTYPED = ["status --jsno", "statsu", "explain", "run nothing", "dashboard --listen x", "worker --metrics x"]
-MISTYPED += ["experiment nothing", "experiment opic --figure x.pdf", "simulate --per-page 1"]
+MISTYPED += ["dashboard --file ''", "experiment nothing", "experiment opic --figure x.pdf", "simulate --per-page 1"]
 MISTYPED += [
     f"simulate --web {rest}"
     for rest in (
@@ -191,7 +191,7 @@ MISTYPED += [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [words.split() for words in MISTYPED], ids=MISTYPED)
+@pytest.mark.parametrize("arguments", [shlex.split(line) for line in MISTYPED], ids=MISTYPED)
 def test_a_mistyped_command_is_not_taken_for_trouble(arguments: list[str]) -> None:
     done = recrawl(None, *arguments)
     assert done.returncode == 64 and len(done.stderr.splitlines()) == 1, done.stderr

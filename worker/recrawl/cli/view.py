@@ -84,6 +84,8 @@ def dashboard(file: str | None, listen: Address, names: tuple[str, ...]) -> None
     """
     from recrawl.view.dashboard import Dashboard, listening
 
+    if file == "":
+        raise click.UsageError("--file is empty: it needs the name of a file")
     if file:
         write(file)
         return
