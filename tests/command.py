@@ -140,7 +140,9 @@ def _become(
         os.chdir(cwd)
         program = [module] if module == "-c" else ["-m", module]
         os.execve(sys.executable, [sys.executable, *program, *arguments], environment)
-    sys.stdin = open(0)  # noqa: SIM115 (multiprocessing has closed it; the others write to 1 and 2)
+    # multiprocessing has closed stdin. The others would take 1 and 2 for the files that they were before.
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     if "PYTHONUNBUFFERED" in environment:
         for output in (sys.stdout, sys.stderr):
             assert isinstance(output, io.TextIOWrapper)

@@ -129,6 +129,15 @@ def test_bare_recrawl_shows_the_help() -> None:
     assert all(name in done.stdout + done.stderr for name in COMMANDS)
 
 
+def test_a_terminal_may_lack_characters_but_a_script_for_psql_has_all() -> None:
+    latin = environment(None) | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([*COMMAND, "--help"], env=latin, capture_output=True)
+    assert done.returncode == 0 and done.stderr == b""
+    assert "and report(?) after the requests" in " ".join(done.stdout.decode("latin-1").split())
+    script = subprocess.check_output([*COMMAND, "migrate", "--sql"], env=latin).decode()
+    assert "\\encoding UTF8" in script and script == output(None, "migrate", "--sql")
+
+
 def test_the_version_is_the_packages() -> None:
     assert re.search(r"\d+\.\d+", output(None, "--version"))
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from io import TextIOWrapper
 from itertools import chain
 
 import click
@@ -53,6 +54,8 @@ for command in chain.from_iterable(SECTIONS.values()):
 
 def main() -> None:
     """Runs a command. An error becomes one line on standard error."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a text
     try:
         sys.exit(cli(standalone_mode=False))
     except click.Abort:

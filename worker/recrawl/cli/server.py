@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from io import TextIOWrapper
 
 import click
 
@@ -78,6 +79,8 @@ def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) ->
     from recrawl.setup import migrate
 
     if as_sql:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # the script says so to psql
         migrate.write_script(sys.stdout, with_roles)
         if search_path:
             click.echo(f"{store.SEARCH_PATH};")
