@@ -455,11 +455,12 @@ def test_a_held_inbox_is_found(url: str, now: Crawl) -> None:
     with psycopg.connect(url) as other:
         other.execute("select from recrawl_internal.host for update")
         now.connection.execute("insert into inbox (host_id, page_id) select host_id, page_id from page")
-        now.connection.execute("update inbox set at = now() - interval '3 minutes'")
         now.connection.execute("select setval('inbox_horizon', 1)")
+        five_seconds_go_by(now)
         with psycopg.connect(url, autocommit=True) as connection:
-            read = figures.read(connection)
-        assert verdict(read).code == "inbox_stuck"
+            for waited, is_found in (4 * MINUTE, False), (6 * MINUTE, True):
+                now.connection.execute("update inbox set at = now() - %s", [waited])
+                assert (verdict(figures.read(connection)).code == "inbox_stuck") == is_found, "no worker runs"
 
 
 def output_of(url: str, *arguments: str) -> str:

@@ -193,7 +193,9 @@ def paused(facts: Facts) -> Details | None:
 )
 def inbox_stuck(facts: Facts) -> Details | None:
     now = facts.figures.now
-    if not _at_least(now.inbox_wait, SILENT) or not (now.worker_is_running or _is_crawled(facts.figures)):
+    # Without a worker only next_pages does upkeep, and crawlers may fetch for minutes between two calls.
+    limit = SILENT if now.worker_is_running else STANDSTILL
+    if not _at_least(now.inbox_wait, limit) or not (now.worker_is_running or _is_crawled(facts.figures)):
         return None  # without a worker and without crawlers nobody does upkeep
     is_open = _at_least(now.longest_transaction, SILENT)
     return Details(
