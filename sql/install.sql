@@ -137,7 +137,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir take_in/robots.sql
 \ir take_in/claim.sql
 
--- All steps of upkeep in one. The last one takes in links that a report set aside
+-- All steps of upkeep in one
 \ir upkeep/tick.sql
 
 -- Handing out

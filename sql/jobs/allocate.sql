@@ -27,7 +27,8 @@ comment on view page_to_allocate is
 -- Since the first allocation of the last 24.5 hours: the days, and the fetches to make up for; negative = the crawl
 -- fetched too much. since_last: the days since the last allocation. The time covers a whole day, because crawlers that
 -- pause every night make up in the morning for the fetches that they left. The budget is added up run by run, because
--- it may have changed. Fetches that only a budget above the present one allowed are neither owed nor too many.
+-- it may have changed. If it was lowered, the crawl need not make up for fetches that only the higher budget allowed,
+-- and fetches within the higher budget are not too many.
 create or replace function fetches_of_last_day(t timestamptz)
 returns table (days float8, to_make_up float8, since_last float8)
 language sql stable security definer as $$

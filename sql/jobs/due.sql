@@ -3,6 +3,7 @@
 
 -- The first runs find few pages and little evidence, and six hours with their results (the default of rates and opic)
 -- would be too long. Therefore the pause after a run is at first as long as the crawl is old, and at least a minute.
+-- The crawl is as old as its oldest page.
 --
 -- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
 -- find the last run of a job.
@@ -16,10 +17,11 @@ select j.job, j.every,
                       when last.message = 'stopped' then last.ended_at
                       when failed.times > 0
                           then last.ended_at + least(interval '1 second' * 4 ^ (failed.times - 1), interval '6 hours')
-                      when last.ended_at < first.started_at    -- the clock was ahead at the first run
-                          then last.started_at + j.every
-                      else least(last.started_at + j.every,
-                                 last.ended_at + greatest(last.ended_at - first.started_at, interval '1 minute')) end
+                      when oldest.added_at <= now.t
+                          then least(last.started_at + j.every,
+                                     last.ended_at + greatest(last.ended_at - oldest.added_at, interval '1 minute'))
+                      else last.started_at + j.every         -- no page, or the clock was ahead when it was added
+                      end
        end as due_at,
        running.started_at as running_since, ok.ended_at as succeeded_at, failed.times as failures,
        last.message, newest.started_at as ran_at, newest.seconds,
@@ -32,13 +34,7 @@ cross join (select clock_timestamp() as t offset 0) now
 left join lateral (
     select r.token, r.started_at from job r where r.job = j.job and r.ended_at is null
 ) running on true
-left join lateral (
-    select r.started_at
-    from job r
-    where r.job between j.job and j.job and r.ended_at is not null
-    order by r.job, r.token
-    limit 1
-) first on true
+left join (select p.added_at from page p order by p.page_id limit 1) oldest on true
 left join lateral (
     select r.token, r.started_at, r.ended_at, r.message
     from job r
@@ -99,7 +95,7 @@ language sql stable as $$
                 when abs(s.budget - a.budget) > 0.05 * a.budget then 'budget moved' end
     from setting s
     cross join (select from_micros(last_value) as at from steered) w
-    cross join (select policy, budget from allocation order by token desc limit 1) a
+    left join (select policy, budget from allocation order by token desc limit 1) a on true
     where date_part('epoch', t - ran_at) - seconds not between 0 and greatest(50, 20 * seconds)
        or (s.policy <> a.policy and w.at > ran_at)
 $$;

@@ -101,8 +101,8 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Due now, a microsecond apart, as in fetch_now(). But a page that was new is new again, and one that nobody wants
-    -- any more is still not due.
+    -- Due now, a microsecond apart, as in fetch_now(). But a page that waited among the new pages is new again, and a
+    -- page that is done or declined is still not due.
     revived as (
         update page p set
             state = 'live',
@@ -131,9 +131,9 @@ language sql volatile security definer as $$
     select unexclude_at(clock_timestamp(), pattern)
 $$;
 comment on function recrawl.unexclude is
-'Ends an exclusion. The pages that no other pattern excludes come back and are due immediately. Pages that
-were never fetched are new again, and pages that were done or declined stay so. Returns the number of pages that come
-back.
+'Ends an exclusion. The pages that no other pattern excludes come back. They are due immediately, except pages that
+waited among the new pages (they are new again), and pages that were done or declined (they stay so). Returns the number
+of pages that come back.
 
 * pattern: the same text that you gave to the function exclude. A pattern that is not excluded raises an error.';
 grant execute on function recrawl.exclude, recrawl.unexclude to recrawl_operator;

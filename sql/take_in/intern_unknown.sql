@@ -56,15 +56,15 @@ begin
         select jsonb_object_agg(host_id, pages) as pages_of_host
         from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
-    -- has_room: the host may have one more page, or loses the page that has moved to this one.
+    -- has_room: the host may have one more page. While pages move on their host, it may have twice as many, because the
+    -- old ones count until the inbox is drained.
     judged as materialized (
         select u.*,
                u.max_pages is null
-               or (u.given).left_host is not distinct from u.host_id
                or u.nth_of_host
                   + (select h.pages from host h where h.host_id = u.host_id)
                   + coalesce(((select pages_of_host from waiting) ->> u.host_id::text)::int, 0)
-                  <= u.max_pages as has_room
+                  <= u.max_pages * case when (u.given).left_host = u.host_id then 2 else 1 end as has_room
         from url u
         order by u.ord
     ),

@@ -115,7 +115,7 @@ end $$;
 comment on type given_url is
     'A URL from a caller or from a link, and what is said of its page. asked_as: the argument host of add_pages. The '
     'host name of the URL shares the host of this name; the empty text = it is no host name. depth: the number of '
-    'links from the start of the crawl. left_host: the host of the page that has moved to this URL for good.';
+    'links from the start of the crawl. left_host: the host of a page that moved to this URL permanently.';
 comment on type parsed_url is
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
     'place: the number of its page, in order of keys.';

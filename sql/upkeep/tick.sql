@@ -1,6 +1,6 @@
--- The upkeep of the queue in small steps: move the horizons (where index scans begin), measure how much crawlers can
--- fetch (if the budget is `measured`), watch the logins, add links that were set aside, take back pages of ended
--- leases, apply the inbox. The worker calls tick() all the time. Without a worker, next_pages does a tick every half
+-- The upkeep of the queue in small steps: move the horizons (where index scans begin), add links that were set aside,
+-- measure how much crawlers can fetch (if the budget is `measured`), watch the logins, take back pages of ended leases,
+-- apply the inbox. The worker calls tick() all the time. Without a worker, next_pages does a tick every half
 -- second (all crawlers together). It also does parts of it if it would return too few pages.
 
 -- One small step of upkeep. Returns 0 if nothing is left to do now.
@@ -8,17 +8,18 @@ create or replace function tick_at(t timestamptz, max_leases int, max_entries in
 language plpgsql volatile as $$
 declare
     was_ahead constant boolean := clock_was_ahead(t);
-    done      int := 0;
+    done      int;
 begin
     -- Horizons come first, because the changes that this transaction makes below may still be rolled back. A sequence
     -- is not rolled back.
     perform setval('next_tick', micros(t + interval '500 milliseconds')), advance_horizons(t);
+    -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times
+    -- 5 ms.
+    done := take_links_in(t, max_entries);
     if was_ahead then
-        done := pull_in(t, max_entries);
+        done := done + pull_in(t, max_entries);
     end if;
     perform measure_budget(t), watch_logins(t);
-    -- It comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times 5 ms.
-    done := done + take_links_in(t, max_entries);
     done := done + reap_at(t, max_leases);
     return done + drain_at(t, max_entries);
 end $$;

@@ -1,9 +1,9 @@
 -- Deletes history that is too old. Three runs of each job stay. The last run that succeeded says what is in force. The
 -- last run that failed says what went wrong. The first run shows how old the crawl is.
 
--- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many. It believes at
--- most a day more than the newest vitals of ten minutes ago: a clock that is years ahead for a moment would delete the
--- whole history.
+-- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many. The time t counts
+-- only up to one day after the newest vitals that are older than ten minutes. Otherwise a clock that is years ahead for
+-- a moment would delete the whole history.
 create or replace function forget_history_at(t timestamptz) returns int
 language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for

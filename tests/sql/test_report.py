@@ -180,6 +180,15 @@ def test_the_pages_of_a_full_host_may_move_on_it(crawl: Crawl) -> None:
     assert crawl.value("select pages from host where name = 'a.test'") == 2
 
 
+def test_a_page_that_moves_again_and_again_fills_its_host_with_twice_its_pages_at_most(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', max_pages => 2)")
+    (row,) = crawl.add("http://a.test/")
+    for n in range(9):
+        crawl.report({"page_id": row["page_id"], "status": 301, "redirect_to": f"http://a.test/{n}"})
+        crawl.tick()
+    assert crawl.value("select count(*) from page") <= 5
+
+
 @pytest.mark.parametrize("target", [None, "http://a.test/#x", "mailto:x"])
 def test_a_redirect_to_nowhere_is_a_missing_page(crawl: Crawl, target: str | None) -> None:
     page = popped(crawl)

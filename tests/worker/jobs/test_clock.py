@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -18,7 +19,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from command import Running
-from helpers import DAY, MINUTE, SECOND, Crawl, ended_run, eventually, five_seconds_go_by, misplaced, run_job
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, five_seconds_go_by, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded
@@ -564,9 +565,8 @@ def test_a_schedule_is_a_setting_that_counts_without_a_restart(fetched: Crawl, u
 
 def allocated(crawl: Crawl, url: str) -> Crawl:
     """A crawl in which every job has run and no job is due."""
-    for job in BATCH:
-        ended_run(crawl, job, True, ago=2 * DAY)  # the crawl is not young
     crawl.add(*(f"http://{host}.test/{page}" for host in "abc" for page in range(100)), rate=[1])
+    crawl.connection.execute("update page set added_at = now() - '2 days'::interval")  # the crawl is not young
     for job in BATCH:
         run_job(job, url)
     crawl.connection.execute(
@@ -641,6 +641,12 @@ def test_early_runs_take_a_twentieth_of_the_time(crawl: Crawl, url: str) -> None
     assert "allocate" in early(crawl)
 
 
+def test_a_changed_setting_counts_soon_also_before_the_first_allocation(crawl: Crawl) -> None:
+    ended_run(crawl, "allocate", True, ago=HOUR / 2)
+    crawl.value("select set_setting('budget', '100')")
+    assert early(crawl) == {"allocate": "settings or hosts were changed"}
+
+
 def test_another_policy_waits_for_no_rest(crawl: Crawl, url: str) -> None:
     allocated(crawl, url)
     run_job("allocate", url)
@@ -668,14 +674,29 @@ def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
 
 
 def test_a_job_of_a_young_crawl_runs_again_whenever_the_crawl_is_twice_as_old(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
     ages, rests = [0.0], []
     with crawl.connection.transaction():  # now() is the same in all statements
+        crawl.connection.execute("update page set added_at = now() - '2 days'::interval")
         while ages[-1] < 1500:
             ended_run(crawl, "rates", True, ago=2 * DAY - ages[-1] * MINUTE)
             (row,) = crawl.rows("select due_at - ran_at as rest from job_schedule where job = 'rates'")
             rests.append(row["rest"].total_seconds() / 60)
             ages.append(ages[-1] + rests[-1])
     assert rests == pytest.approx([1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 360, 360, 360], rel=0.15)
+
+
+@pytest.mark.parametrize(("added", "rest"), [(-HOUR, MINUTE), (HOUR, 6 * HOUR)], ids=["now", "by a clock ahead"])
+def test_a_crawl_that_got_its_first_page_after_many_runs_is_young(
+    crawl: Crawl, added: timedelta, rest: timedelta
+) -> None:
+    for job in BATCH:
+        ended_run(crawl, job, True, ago=2 * DAY)
+        ended_run(crawl, job, True, ago=2 * HOUR)
+    crawl.add("http://a.test/")
+    crawl.connection.execute("update page set added_at = now() + %s", [added])
+    (row,) = crawl.rows("select due_at - ran_at as rest from job_schedule where job = 'rates'")
+    assert row["rest"].total_seconds() == pytest.approx(rest.total_seconds(), abs=5)
 
 
 def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> None:

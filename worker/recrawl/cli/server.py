@@ -100,10 +100,10 @@ def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) ->
 def worker(metrics: Address | None) -> None:
     """Do the upkeep of the queue and run the batch jobs, until Ctrl-C.
 
-    The settings rates_every, opic_every and allocate_every are the intervals of the jobs. A job runs earlier if much
-    has changed or if its last run failed. If several workers run, one of them runs the jobs. If it dies or freezes,
-    another one takes over within a minute. Without a worker the function next_pages does the upkeep, with some delay.
-    The batch jobs then do not run.
+    The settings rates_every, opic_every and allocate_every are the intervals of the jobs. Young crawls run each job
+    more often, a job that failed runs again soon, and allocate also runs soon after you change a setting or a host. If
+    several workers run, one of them runs the jobs. If it dies or freezes, another one takes over within a minute.
+    Without a worker the function next_pages does the upkeep, with some delay. The batch jobs then do not run.
     """
     with lasting_database(makes=True) as (url, restart):
         work(url, restart, metrics)

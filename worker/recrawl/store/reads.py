@@ -90,7 +90,7 @@ def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class FetchesOfLastDay:
-    """The days since the first allocation of the last 24.5 hours, and what the crawl fetched too little since then."""
+    """The days since the first allocation of the last 24.5 hours, and the fetches to make up for since then."""
 
     days: float
     to_make_up: float  # fetches; negative = too many
