@@ -3,7 +3,7 @@
 
 -- The first runs find few pages and little evidence, and six hours with their results (the default of rates and opic)
 -- would be too long. Therefore the pause after a run is at first as long as the crawl is old, and at least a minute.
--- The crawl is as old as its oldest page.
+-- The crawl begins with the first vitals that count pages.
 --
 -- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
 -- find the last run of a job.
@@ -17,10 +17,10 @@ select j.job, j.every,
                       when last.message = 'stopped' then last.ended_at
                       when failed.times > 0
                           then last.ended_at + least(interval '1 second' * 4 ^ (failed.times - 1), interval '6 hours')
-                      when oldest.added_at <= now.t
+                      when crawl.began <= now.t
                           then least(last.started_at + j.every,
-                                     last.ended_at + greatest(last.ended_at - oldest.added_at, interval '1 minute'))
-                      else last.started_at + j.every         -- no page, or the clock was ahead when it was added
+                                     last.ended_at + greatest(last.ended_at - crawl.began, interval '1 minute'))
+                      else last.started_at + j.every         -- no page yet, or the clock was ahead
                       end
        end as due_at,
        running.started_at as running_since, ok.ended_at as succeeded_at, failed.times as failures,
@@ -34,7 +34,10 @@ cross join (select clock_timestamp() as t offset 0) now
 left join lateral (
     select r.token, r.started_at from job r where r.job = j.job and r.ended_at is null
 ) running on true
-left join (select p.added_at from page p order by p.page_id limit 1) oldest on true
+cross join (
+    select least((select at + interval '1 hour' from vital_hour where pages > 0 order by at limit 1),
+                 (select at from vital where pages > 0 order by at limit 1)) as began
+) crawl
 left join lateral (
     select r.token, r.started_at, r.ended_at, r.message
     from job r
