@@ -14,7 +14,7 @@ begin
     -- is not rolled back.
     perform setval('next_tick', micros(t + interval '500 milliseconds')), advance_horizons(t);
     -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times
-    -- 5 ms.
+    -- 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.
     done := take_links_in(t, max_entries);
     if was_ahead then
         done := done + pull_in(t, max_entries);

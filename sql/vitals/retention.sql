@@ -1,5 +1,5 @@
--- Deletes history that is too old. Three runs of each job stay. The last run that succeeded says what is in force. The
--- last run that failed says what went wrong. The first run shows how old the crawl is.
+-- Deletes history that is too old. Two runs of each job stay. The last run that succeeded says what is in force. The
+-- last run that failed says what went wrong.
 
 -- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many. The time t counts
 -- only up to one day after the newest vitals that are older than ten minutes. Otherwise a clock that is years ahead for
@@ -33,12 +33,10 @@ begin
     events as (
         delete from event e using too_old o where e.at < o.history returning 1
     ),
-    -- Runs of jobs. The first run stays, the last run that succeeded and the last run that failed.
+    -- Runs of jobs. The last run that succeeded stays, and the last run that failed.
     runs as (
         delete from job j using too_old o
-        where j.ended_at < o.history
-          and j.token not in (
-              select max(token) from job group by job, ok union all select min(token) from job group by job)
+        where j.ended_at < o.history and j.token not in (select max(token) from job group by job, ok)
         returning 1
     ),
     -- Allocations, except the one in force and the first with the policy that is set: policy_days() counts from it.

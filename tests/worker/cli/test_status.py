@@ -304,12 +304,17 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
 def test_a_prepared_transaction_that_holds_hosts_is_found(url: str, now: Crawl) -> None:
     fetch(now, 5)
     with psycopg.connect(url, autocommit=True) as connection, pytest.MonkeyPatch.context() as patch:
-        connection.execute("begin; update recrawl_internal.host set strikes = 0; prepare transaction 'left'")
+        if connection.execute("show max_prepared_transactions").fetchall() == [("0",)]:
+            pytest.skip("the server allows no prepared transactions")
+        name = f"recrawl_test_{os.getpid()}"
+        connection.execute(
+            f"begin; update recrawl_internal.host set strikes = 0; prepare transaction '{name}'".encode()
+        )
         patch.setattr(facts, "OPEN", 0 * SECOND)
         check = {check.code: check for check in checks(facts.read(connection, False))}["transaction_open"]
         connection.execute(check.fixes[0].do.encode())
+        assert connection.execute("select from pg_prepared_xacts where gid = %s", [name]).fetchall() == []
         assert check.level == "trouble" and "locks hosts" in check.detail
-        assert connection.execute("select from pg_prepared_xacts where gid = 'left'").fetchall() == []
 
 
 def test_a_stopped_worker_is_found(url: str, now: Crawl) -> None:

@@ -107,6 +107,24 @@ def test_extra_requests_wait_until_a_place_is_free(
     assert crawl.client.counts["extra_dropped"] == 0
 
 
+def test_a_loop_that_waits_for_an_extra_request_itself_goes_on(
+    url: str, db: psycopg.Connection[Any], web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing yields the request meanwhile, so it misses its slots. It must be dropped at some time."""
+    monkeypatch.setattr(own_requests, "TRIES", 2)
+    add(db, f"http://127.0.0.2:{web.port}/")
+
+    async def loop() -> int:
+        async with Client(url, user_agent="me", robots=False) as crawl:
+            async for page in crawl:
+                await asyncio.wait_for(crawl.extra_request(f"http://127.0.0.3:{web.port}/login"), 30)
+                page.report(200)
+                break
+        return crawl.counts["extra_dropped"]
+
+    assert asyncio.run(loop()) == 1
+
+
 def test_a_request_of_the_client_comes_in_its_slot_although_nothing_else_happens() -> None:
     async def crawl() -> None:
         clock = Clock()

@@ -184,7 +184,7 @@ class Client:
         """Asks for a slot for a request that is no page. The request is yielded like a page. It is dropped if
         robots.txt forbids it or cannot be fetched, if its host cannot exist or gives no slot, or after stop(). It is
         kept only in memory. The future is done when the request was reported or dropped. Do not wait for it in the
-        visit of another extra request of the same host: the other request must be reported first."""
+        visit of another extra request: the other request may have to be reported first."""
         return self._own_requests.extra_request(url, meta)
 
     @property

@@ -159,15 +159,15 @@ class OwnRequests:
                 tries = 0
                 while tries < TRIES and not self._in_hand.is_closed:
                     if not self._in_hand.has_place_for_extra:
-                        await asyncio.sleep(1)  # a slot would pass
+                        await asyncio.sleep(1)  # a slot taken now would pass unused
                     elif answer := await self._with_slot(url, "extra", meta):
                         request, result, _ = await answer
                         if result == ROBOTS_FAILED:
                             break
                         if result is not None:
                             return
-                        # If it was never yielded, other extra requests took the places that were free.
-                        tries += bool(request.began or request.slot_used)
+                        # A slot that passed while other extra requests had all places is no try.
+                        tries += bool(request.began or request.slot_used or self._in_hand.has_place_for_extra)
                     else:
                         tries += 1
                         await asyncio.sleep(1)

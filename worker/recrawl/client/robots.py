@@ -49,7 +49,7 @@ def with_few_names(text: str, token: str) -> str:
         if not (found := AGENT_LINE.match(line)):
             return line
         name = product_token(found[1].strip()).lower()
-        return f"User-agent: {name if name == '*' else OURS if name.strip('*') == token.lower() else OTHERS}"
+        return f"User-agent: {name if name == '*' else OURS if name.replace('*', '') == token.lower() else OTHERS}"
 
     return "\n".join(map(renamed, text.splitlines()))
 

@@ -226,6 +226,9 @@ class Scheduler(BaseScheduler):
             pass  # the client has the answer
         except Exception as error:
             log.error("%s cannot be fetched: %s", request.url, error)
+        finally:
+            if engine._slot:  # it may have room for another request now
+                engine._slot.nextcall.schedule()
 
     def _request(self, page: Page) -> Request:
         if page.kind == "extra":

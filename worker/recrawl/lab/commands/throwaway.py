@@ -1,6 +1,7 @@
 """A database for one simulated crawl."""
 
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +14,12 @@ def throwaway_database() -> Iterator[str]:
     command."""
     from recrawl.setup import embedded, migrate
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup the command goes on after SIGHUP
-            signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="recrawl-laboratory-") as folder:
         Path(folder).chmod(0o755)  # root's server runs as another user
+        if sys.platform != "win32":  # embedded.server() refuses it
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:  # under nohup the command goes on after SIGHUP
+                    signal.signal(number, signal.default_int_handler)
         with embedded.server(Path(folder) / "data") as url:
             migrate.upgrade(url)
             yield url
