@@ -273,9 +273,9 @@ def test_its_url_is_known_for_it_wherever_it_was_copied_to(home: Path, monkeypat
 
 def test_variables_for_other_servers_do_not_reach_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They lead to another server, forbid the connection, or keep PostgreSQL from starting."""
-    monkeypatch.setattr(embedded, "MUTE_LIMIT", 0)
     monkeypatch.setenv("PGPORT", "5432,5433")
     with server(home):
+        monkeypatch.setattr(embedded, "MUTE_LIMIT", 0)  # not before: PostgreSQL says for a moment that it is starting up
         for name, value in {
             "PGHOSTADDR": "127.0.0.1",
             "PGSERVICE": "elsewhere",
