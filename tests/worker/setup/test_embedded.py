@@ -275,7 +275,7 @@ def test_variables_for_other_servers_do_not_reach_it(home: Path, monkeypatch: py
     """They lead to another server, forbid the connection, or keep PostgreSQL from starting."""
     monkeypatch.setenv("PGPORT", "5432,5433")
     with server(home):
-        monkeypatch.setattr(embedded, "MUTE_LIMIT", 0)  # not before: PostgreSQL says for a moment that it is starting up
+        monkeypatch.setattr(embedded, "MUTE_LIMIT", 0)  # only now: at first the server says that it starts up
         for name, value in {
             "PGHOSTADDR": "127.0.0.1",
             "PGSERVICE": "elsewhere",
