@@ -110,7 +110,7 @@ def test_extra_requests_wait_until_a_place_is_free(
 def test_a_loop_that_waits_for_an_extra_request_itself_goes_on(
     url: str, db: psycopg.Connection[Any], web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing yields the request meanwhile, so it misses its slots. It must be dropped at some time."""
+    """While the loop waits, nothing yields the request, so it misses its slots. It must be dropped at some time."""
     monkeypatch.setattr(own_requests, "TRIES", 2)
     add(db, f"http://127.0.0.2:{web.port}/")
 

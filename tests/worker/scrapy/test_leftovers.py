@@ -1,5 +1,4 @@
-"""A spider that runs for months keeps nothing of the pages behind it, and a request that comes to nothing keeps no
-spider open."""
+"""A spider forgets each page that was reported. No request without an answer keeps a spider from ending."""
 
 from collections.abc import Callable
 from typing import Any

@@ -80,7 +80,7 @@ def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable
     """Like server(), for a long use. Also yields a function that starts the server again, at the same URL, if it has
     ended. If a disk is full, this function says so and starts nothing: call it again.
 
-    It removes OF_OTHER_SERVERS from the environment of this process for good."""
+    It removes OF_OTHER_SERVERS from the environment of this process permanently."""
     if sys.platform not in ("linux", "darwin"):
         raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
     for name in OF_OTHER_SERVERS:
