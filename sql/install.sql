@@ -50,11 +50,8 @@
 --     host.new_class                          32                     its revisits go first; see last_class()
 --     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
---     graph_news.page_id                      null                   the whole graph
---     news_in_graph.page_id                   -1                     the whole graph
 --     page ids inside of intern_pages()       0                      no page
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
---     graph_state.token                       null                   no worker's copy of the graph may be used
 --     horizons and other cells                1 µs after 1970        never written
 --
 -- Words of these files that the glossary of the documents does not have:
@@ -66,7 +63,6 @@
 --     head      where a scan of the pages of a host begins: a due time, or a rank for new pages. No page is before it
 --     horizon   a time before which an index holds only dead entries, so that scans begin there
 --     intern    to find the page of a URL, or to make it
---     news      pages whose links or states changed since the job opic read the graph
 --     rank      minus the value of a new page
 --     reap      to take back the pages of leases that have ended
 --     strike    a block in a row after 429, 503 or failures. Each strike doubles the next block
@@ -159,7 +155,6 @@ set search_path = recrawl_internal, pg_temp;
 \ir jobs/rates.sql
 \ir jobs/allocate.sql
 \ir jobs/capped_hosts.sql
-\ir jobs/graph.sql
 \ir jobs/opic.sql
 \ir jobs/due.sql
 \ir jobs/failures.sql

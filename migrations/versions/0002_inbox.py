@@ -1,10 +1,13 @@
-"""Drops three columns, adds a sequence. Locks: inbox, host, lease, page, job, allocation, setting and other tables.
+"""Drops a table and columns, adds a sequence. Locks: inbox, host, lease, page, job, setting, opic and other tables.
 
-The other tables are budget_step, pulse, fetch_log, graph_news, pulling_in, vital and vital_hour.
+The other tables are allocation, budget_step, pulse, fetch_log, graph_news, graph_state, pulling_in, vital, vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
-measured budget leaves out. Comments change. Internal functions lose theirs: these stand above the functions in sql/.
+measured budget leaves out. Each run of the job opic reads the whole graph. So graph_news, opic.is_full and the setting
+memory go: they were for a worker that keeps a copy of the graph. Two columns of graph_state are not used any more. They
+stay, because a report reads the table and would fail if it had to wait for a lock on it. Comments change. Internal
+functions lose theirs: these stand above the functions in sql/.
 """
 
 from alembic import op
@@ -77,9 +80,8 @@ COMMENTS = {
         "measured. next_pages counts it. If the value jumps, a measured budget is too high or too low for a quarter of "
         "an hour."
     ),
-    "column graph_news.page_id": (
-        "The page. A row with null says that unexclude brought pages back, so the whole graph must be read again."
-    ),
+    "column graph_state.token": "Not used since version 0002.",
+    "column graph_state.terms": "Not used since version 0002.",
     "column pulse.letters": (
         "One letter for each result, except for declined pages: c = changed, u = unchanged, n = nothing showed "
         "whether it changed, f = first fetch, m = missing, e = error, t = throttled, d = denied, s = stale, r = "
@@ -124,10 +126,15 @@ COMMENTS = {
 
 
 def upgrade() -> None:
-    # The replay of sql/ makes the function again.
+    # The replay of sql/ makes on_their_way and opic_run again. A call reads setting first and may then write inbox and
+    # graph_news. With locks in this order, a call that has begun can end, and a later one waits for setting.
     op.execute("""
-        drop function if exists recrawl_internal.on_their_way();
+        alter table recrawl_internal.setting drop column memory;
+        drop function if exists recrawl_internal.on_their_way(), recrawl_internal.is_news_full();
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
+        drop view if exists recrawl_internal.news_in_graph, recrawl.opic_run;
+        drop table recrawl_internal.graph_news;
+        alter table recrawl_internal.opic drop column is_full;
         alter table recrawl_internal.allocation drop column worth;
         create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
         comment on sequence recrawl_internal.host_ask_count is
@@ -152,6 +159,20 @@ def downgrade() -> None:
         set calls = calls + (select last_value from recrawl_internal.host_ask_count);
         comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
         drop sequence recrawl_internal.host_ask_count;
+        create table recrawl_internal.graph_news (
+            page_id bigint
+        ) with (
+            vacuum_truncate = off,
+            autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
+        );
+        alter table recrawl_internal.graph_news replica identity full;
+        comment on table recrawl_internal.graph_news is
+            'Pages whose place in the graph changed since a worker last read the graph.';
+        update recrawl_internal.graph_state set token = null, terms = null;
+        alter table recrawl_internal.opic add column is_full boolean not null default true;
+        alter table recrawl_internal.opic alter column is_full drop default;
+        alter table recrawl_internal.setting add column memory real not null default 500
+            constraint "memory must lie between 0 and 1e6 megabytes" check (memory between 0 and 1e6);
         alter table recrawl_internal.allocation add column worth float8;
         comment on column recrawl_internal.allocation.worth is
             'The sum of the values of all pages that took part; null = it was not recorded.';

@@ -1,9 +1,23 @@
--- Stores the results of the job opic: scores, values, and the state that the next run starts from.
+-- The graph that the job opic reads, and the scores and values that it stores.
 
--- The sum of the weights of a page's scores. If it is 0, values stay as they are.
-create or replace function sum_of_weights(s setting) returns real
-language sql immutable parallel safe
-return s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
+create or replace view page_in_graph as
+select page_id, coalesce(pinned_relevance, relevance, 'NaN') as relevance,
+       case when pinned_value is null then (value / coalesce(boost, 1))::real else 'NaN' end as value
+from page
+where state = 'live';
+comment on view page_in_graph is
+    'The pages of the graph: their relevance (NaN = not known), and their value without boosts (NaN = pinned).';
+
+create or replace view link_in_graph as
+select page_id, targets
+from link;
+comment on view link_in_graph is
+    'The links of the graph, packed. Some are from or to pages that are no longer in the graph.';
+
+create or replace view score_in_graph as
+select page_id, hub, authority, coalesce(importance, 'NaN') as importance, in_links
+from page_score;
+comment on view score_in_graph is 'The scores that the last run of opic wrote.';
 
 -- The value of a page: the mean of its scores, weighted by the settings. Relevance is first divided by its mean over
 -- all pages. The other scores have the mean 1. So the mean of the values is 1 too. The value is null if all weights are
@@ -19,7 +33,7 @@ return ((case when s.authority_weight > 0 then s.authority_weight * authority el
                 when mean_relevance > 1e-6 then
                     s.relevance_weight * coalesce(relevance, unknown_relevance()) / mean_relevance
                 else s.relevance_weight end)
-        / nullif(sum_of_weights(s), 0))::real;
+        / nullif(s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight, 0))::real;
 
 -- Stores the values of pages (without boosts) and their boosts. Returns the number of pages that changed. The rank of a
 -- new page is minus its value, so the queue gets each new value. The value may be pinned while this runs: that is seen
@@ -107,12 +121,6 @@ begin
         in_links = excluded.in_links;
 end $$;
 
-create or replace view last_terms as
-select terms from graph_state;
-comment on view last_terms is
-    'The terms (settings) that the values of all pages were last computed with. null = all values must be computed '
-    'again.';
-
 -- Stores the numbers that new values depend on, in addition to scores and weights. A run calls this before
 -- put_scores(), which computes values from these numbers.
 create or replace function put_graph_state(token bigint, alive_for interval, mean_relevance float8, first_share float8)
@@ -125,16 +133,15 @@ begin
 end $$;
 
 -- Records a run of opic, after all its results are stored.
-create or replace function put_opic(token bigint, alive_for interval, terms jsonb, run jsonb) returns void
+create or replace function put_opic(token bigint, alive_for interval, run jsonb) returns void
 language plpgsql volatile security definer as $$
--- plans: lookups; writes graph_state, opic; locks job, graph_state
+-- plans: lookups; writes opic; locks job
 begin
     perform keep_job(token, alive_for);
-    update graph_state g set terms = put_opic.terms;
     insert into opic
     select (jsonb_populate_record(null::opic, run || jsonb_build_object(
         'token', put_opic.token, 'started_at', (select started_at from job j where j.token = put_opic.token)))).*;
 end $$;
 
 grant execute on function put_graph_state, put_scores, put_opic to recrawl_worker;
-grant select on last_terms to recrawl_worker;
+grant select on page_in_graph, link_in_graph, score_in_graph to recrawl_worker;

@@ -1,12 +1,10 @@
 -- opic_run: the runs of the job opic.
 
 create or replace view recrawl.opic_run as
-select started_at, pages, links, sweeps, residual, error, converged, cash, moved, is_full, seconds
+select started_at, pages, links, sweeps, residual, error, converged, cash, moved, seconds
 from opic
 order by started_at;
 comment on view recrawl.opic_run is
     'One row for each run of the job opic that stored all its scores. The job opic gives each page some points, '
     'called cash, and moves the cash along the links. Pages that get much cash have high scores.';
 select copy_comments('recrawl.opic_run');
-comment on column recrawl.opic_run.is_full is
-    'True if the whole graph was read, false if only the changes since the run before.';

@@ -118,9 +118,6 @@ begin
         insert into inbox (host_id, page_id, revived) select host_id, page_id, true from revived
     )
     select count(*) into back from revived;
-    -- null = read the whole graph again. A copy of the graph no longer has the links to these pages, and a list of
-    -- changed pages could not bring those links back.
-    perform tell_graph(array[null]::bigint[]) where back > 0;
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;

@@ -8,7 +8,7 @@ create or replace function take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
 declare
-    gone bigint[];
+    gone int;
 begin
     with
     -- The pages that are not taken out yet.
@@ -30,14 +30,13 @@ begin
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from written
     )
-    select array_agg(page_id) into gone from written;
-    perform tell_graph(gone) where gone is not null;
+    select count(*) into gone from written;
     if as_state = 'kept_out' then
         delete from link where page_id = any (doomed);     -- after the pages, as in report()
         perform from page_score where page_id = any (doomed) order by page_id for update;
         delete from page_score where page_id = any (doomed);
     end if;
-    return coalesce(cardinality(gone), 0);
+    return gone;
 end $$;
 
 create or replace function recrawl.keep_out(page_ids bigint[]) returns int

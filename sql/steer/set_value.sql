@@ -2,7 +2,7 @@
 
 create or replace function recrawl.set_value(page_id bigint, value float8) returns void
 language plpgsql volatile security definer as $$
--- plans: lookups; writes page, graph_state; locks page, graph_state
+-- plans: lookups; writes page; locks page
 begin
     perform check_isolation('set_value');
     if problem_with_amount('value', value) is not null then
@@ -14,10 +14,6 @@ begin
     end if;
     if value is null then
         perform follow_scores(array(select s from page_score s where s.page_id = set_value.page_id));
-        -- If all weights in the settings are 0, the page keeps its value now. graph_state.terms has the weights of the
-        -- last run of opic. Null makes the next run that has weights compute the values of all pages again.
-        update graph_state set terms = null
-        where (select sum_of_weights(s) = 0 from setting s);
     else
         perform put_values(array[page_id], array[value::real], null);
     end if;
@@ -42,8 +38,7 @@ begin
     if not found then
         perform refuse(format('set_relevance: there is no page %s', coalesce(page_id::text, 'null')));
     end if;
-    perform tell_graph(array[page_id]),
-            follow_scores(array(select s from page_score s where s.page_id = set_relevance.page_id));
+    perform follow_scores(array(select s from page_score s where s.page_id = set_relevance.page_id));
 end $$;
 comment on function recrawl.set_relevance is
 'Pins how well a page fits your subject. Reports no longer change it. An unknown page raises an error.

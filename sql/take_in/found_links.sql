@@ -74,12 +74,8 @@ end $$;
 -- Stores links that were set aside and whose URLs have pages now. Returns how many are done. A row of link that a
 -- report has locked is skipped, and its links stay set aside.
 create or replace function settle_links(late set_aside_link[]) returns int
-language plpgsql volatile as $$
+language sql volatile as $$
 -- plans: hashes; writes link_later, link; locks link_later, link by id
-declare
-    changed bigint[];
-    done    int;
-begin
     with
     -- The rows of the linking pages, if they still have one and it is not locked.
     linking as materialized (
@@ -98,7 +94,6 @@ begin
                              where l.source = g.page_id and l.page_id <> g.page_id) n)
         from linking g
         where k.page_id = g.page_id
-        returning k.page_id
     ),
     -- Links that are done leave the table. A link stays if the row of its linking page is locked.
     settled as (
@@ -113,10 +108,8 @@ begin
     tried as (
         update link_later k set tries = k.tries + 1 from unnest(late) l where k.ctid = l.tid and l.is_locked
     )
-    select (select count(*) from settled), (select array_agg(page_id) from linked) into done, changed;
-    perform tell_graph(changed) where changed is not null;
-    return done;
-end $$;
+    select count(*)::int from settled
+$$;
 
 -- Takes in links that were set aside. Returns how many are done. All URLs are taken in at once. If another transaction
 -- still holds one of them, up to 50 URLs are tried one by one, to find the held ones. The function waits at most 5 ms
@@ -206,24 +199,15 @@ begin
     return redirects;
 end $$;
 
--- Replaces the links of pages with the links of their results, and tells the graph which pages changed.
+-- Replaces the links of pages with the links of their results.
 create or replace function replace_links(led_to found_links[], ords int[]) returns void
 language plpgsql volatile as $$
 -- plans: hashes; writes link; locks link by id
-declare
-    changed bigint[];
 begin
-    with
-    -- The rows whose targets differ from before.
-    replaced as (
-        insert into link (page_id, targets)
-        select f.page_id, f.targets
-        from unnest(led_to) f
-        where f.ord in (select unnest(ords))
-        order by f.page_id
-        on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets
-        returning page_id
-    )
-    select array_agg(page_id) into changed from replaced;
-    perform tell_graph(changed) where changed is not null;
+    insert into link (page_id, targets)
+    select f.page_id, f.targets
+    from unnest(led_to) f
+    where f.ord in (select unnest(ords))
+    order by f.page_id
+    on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets;
 end $$;

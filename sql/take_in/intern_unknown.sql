@@ -149,7 +149,6 @@ begin
     else
         made := intern_unknown(t, urls, false);
     end if;
-    perform tell_graph(array_agg(m.page_id)) from unnest(made) m where m.page_id is not null having count(*) > 0;
     -- A new statement has a new snapshot: it sees the pages that other transactions made first.
     return query
     select m.place, coalesce(m.page_id, p.page_id), m.page_id is not null, m.reason

@@ -248,10 +248,6 @@ begin atomic
            )::recrawl.report_result,
            v.is_on_lease,
            v.is_observed,
-           -- is_graph_news
-           d.is_counted and (n.state <> p.state
-                         or (r.extras).relevance is not null
-                            and (r.extras).relevance::real is distinct from p.relevance),
            case when d.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end,
            case when d.is_counted then fetches_after(t, r, p, v, c, e) end,
            case when d.is_counted then (r.extras).meta end,

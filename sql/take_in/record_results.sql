@@ -5,7 +5,7 @@
 --   3. Lock the pages, also those that results redirect to, in order of their ids.
 --   4. Judge the results and write the pages. New due times reach the queue through the inbox.
 --   5. Take the pages off their leases.
---   6. Store the links, and tell the graph which pages changed.
+--   6. Store the links.
 --   7. Update the hosts that must change immediately: after 429 or 503, a late request, a new crawl delay or a declined
 --      page; or if the leased page that a host waited for is back; or if a host with strikes answered with a page after
 --      its block. Other hosts are not locked.
@@ -60,9 +60,6 @@ begin
     -- 6.
     if led_to is not null and done.observed is not null then
         perform replace_links(led_to, done.observed);
-    end if;
-    if done.graph_news is not null then
-        perform tell_graph(done.graph_news);
     end if;
     -- 7.
     return query
@@ -126,7 +123,6 @@ begin
     )
     select array_agg(answer),
            array_agg((answer).ord) filter (where is_observed and (page_after).state <> 'kept_out'),
-           array_agg((answer).page_id) filter (where is_graph_news),
            array_agg(host_id) filter (where (page_after).state is not null),
            array_agg(host_id) filter (where is_observed),
            array_agg(host_update) filter (where (host_update).host_id is not null),

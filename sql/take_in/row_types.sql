@@ -86,7 +86,7 @@ begin
     end if;
     if to_regtype('judgement') is null then
         create type judgement as (
-            answer recrawl.report_result, is_on_lease boolean, is_observed boolean, is_graph_news boolean,
+            answer recrawl.report_result, is_on_lease boolean, is_observed boolean,
             page_after page_after, fetches_after fetches_after, meta jsonb,
             move page_move, host_update host_update,
             unused_slot slot_of_host, observation observation,
@@ -106,9 +106,8 @@ begin
     end if;
     if to_regtype('recorded') is null then
         create type recorded as (
-            answers recrawl.report_result[], observed int[], graph_news bigint[], hosts bigint[],
-            responding_hosts bigint[], host_updates host_update[],
-            left_leases lease_count[], unused_slots slot_of_host[]);
+            answers recrawl.report_result[], observed int[], hosts bigint[], responding_hosts bigint[],
+            host_updates host_update[], left_leases lease_count[], unused_slots slot_of_host[]);
     end if;
 end $$;
 

@@ -129,8 +129,8 @@ def load_past(connection: Connection) -> None:
     )
     connection.execute(
         """
-        insert into opic (token, started_at, pages, links, is_full, sweeps, residual, converged, cash, moved, seconds)
-        select token, started_at, 10000000, 100000000, false, 20, 1e-6, true, 10000001, 1000, 60
+        insert into opic (token, started_at, pages, links, sweeps, residual, converged, cash, moved, seconds)
+        select token, started_at, 10000000, 100000000, 20, 1e-6, true, 10000001, 1000, 60
         from job where job = 'opic'
         """
     )

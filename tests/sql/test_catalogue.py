@@ -174,7 +174,7 @@ def test_what_a_run_writes_is_refused_if_another_run_has_the_job(functions: list
     """The token of a run is the first argument, and is checked first."""
     of_worker = [f for f in functions if f["roles"] == ["recrawl_worker"] and f["proname"] != "keep_job"]
     with_token = [f for f in of_worker if f["arguments"][:2] == ["bigint", "interval"]]
-    assert "reopen_news" in [f["proname"] for f in with_token]
+    assert "put_scores" in [f["proname"] for f in with_token]
     assert [f["signature"] for f in of_worker if f["proname"].startswith("put_") and f not in with_token] == []
     for f in with_token:
         statements = re.split(r"\bbegin\b", without_comments(f["body"]), maxsplit=1)[-1].strip()

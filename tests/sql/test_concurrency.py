@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, eventually, misplaced, result_of, urls
-from sql.test_graph import fill_news
 
 Beside = Callable[..., Crawl]
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
@@ -473,14 +472,11 @@ def test_many_urls_that_a_hanging_transaction_found_keep_no_others_waiting_long(
         crawl.tick()
         crawl.wait(SECOND)
     assert crawl.value("select count(*) from page where url like '%%free.test%%'") == 150
-    crawl.connection.execute("delete from graph_news")
     hung.connection.commit()
     for _ in range(5):
         crawl.tick()
     assert crawl.rows("select * from link_later") == []
     assert crawl.value("select sum(length(targets) / 8) from link") == 5 * 90
-    news = {row["page_id"] for row in crawl.rows("select page_id from graph_news")}
-    assert {page["page_id"] for page in pages} <= news, "the graph learns that they have more links"
 
 
 def test_what_is_set_aside_of_a_page_that_is_gone_is_taken_in_all_the_same(crawl: Crawl, beside: Beside) -> None:
@@ -585,22 +581,6 @@ def test_a_value_that_is_given_back_while_scores_are_stored_follows_the_new_scor
     value = crawl.value("select value from page")
     crawl.value("select set_value(1, 100), set_value(1, null)")
     assert value == crawl.value("select value from page")
-
-
-def test_reports_do_not_wait_behind_a_run_that_waits_to_empty_the_news(crawl: Crawl, beside: Beside) -> None:
-    """The report failed at its lock_timeout, and so did upkeep with links that were set aside."""
-    crawl.add("http://a.test/")
-    (page,) = crawl.next()
-    crawl.value("select start_job('opic', '1 hour')")
-    fill_news(crawl)
-    adding, job = beside(), beside(autocommit=True)
-    adding.add("http://b.test/")
-    with ThreadPoolExecutor() as pool:
-        reopened = pool.submit(job.value, "select reopen_news(1, '1 hour')")
-        time.sleep(0.2)
-        for n in range(3):
-            assert codes(crawl.report(result_of(page, links=[f"http://new{n}.test/"]))) == ["duplicate" if n else "ok"]
-    assert reopened.result() is False
 
 
 def test_urls_that_are_added_and_a_report_that_links_to_them_do_not_wait_in_a_circle(

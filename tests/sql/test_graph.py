@@ -1,4 +1,4 @@
-"""The graph that reports make: links, relevance and sketches, and what of it a worker must learn anew."""
+"""The graph that reports make: links, relevance and sketches."""
 
 import json
 import time
@@ -34,11 +34,6 @@ def linked(crawl: Crawl) -> set[tuple[str, str]]:
 
 def urls(rows: list[Row]) -> list[str]:
     return [row["url"] for row in rows]
-
-
-def news(crawl: Crawl) -> set[int | None]:
-    """Pages with news; they are no news afterwards."""
-    return {row["page_id"] for row in crawl.rows("delete from graph_news returning page_id")}
 
 
 # ------------------------------------------------------------------------------------------------------------- links
@@ -122,95 +117,6 @@ def test_a_late_report_brings_no_link_of_a_forgotten_page_back(crawl: Crawl) -> 
     crawl.value("select keep_out(%s)", [leased["page_id"]])
     crawl.report(result_of(leased, links=["http://a.test/"]))
     assert crawl.value("select count(*) from link where page_id = %s", leased["page_id"]) == 0
-
-
-# -------------------------------------------------------------------------------------------------------------- news
-
-
-def test_what_changes_in_the_graph_is_news_and_nothing_else_is(crawl: Crawl) -> None:
-    a, b, c = "http://a.test/", "http://b.test/", "http://c.test/"
-    ids = crawled(crawl, {a: [b]})
-    assert news(crawl) == {ids[a], ids[b]}
-    crawl.report({"url": a, "status": 200, "links": [b]})
-    crawl.report({"url": a, "status": 200, "links": [b, b]})
-    crawl.report({"url": a, "status": 404})
-    crawl.add(a, b)
-    assert news(crawl) == set()
-    crawl.report({"url": a, "status": 200, "links": []})
-    assert news(crawl) == {ids[a]}
-    (page,) = crawl.add(c)
-    assert news(crawl) == {page["page_id"]}
-    crawl.report({"url": b, "status": 200, "relevance": 0.7})
-    assert news(crawl) == {ids[b]}
-    crawl.report({"url": b, "status": 200, "relevance": 0.7})
-    assert news(crawl) == set()
-    crawl.value("select set_relevance(%s, 0)", ids[b])
-    assert news(crawl) == {ids[b]}
-    crawl.tick()
-    leased = {row["url"]: row for row in crawl.next()}
-    crawl.report(result_of(leased[a], status=410))
-    assert news(crawl) == {ids[a]}
-    crawl.value("select keep_out(%s)", [ids[b]])
-    assert news(crawl) == {ids[b]}
-    crawl.value("select exclude('c.test')")
-    assert news(crawl) == {page["page_id"]}
-    crawl.value("select unexclude('c.test')")
-    assert news(crawl) == {None}, "a worker that remembers the graph no longer has the links to the page"
-
-
-def test_a_reader_takes_the_news_that_its_snapshot_shows_and_no_others(crawl: Crawl, url: str) -> None:
-    crawl.add("http://a.test/")
-    with psycopg.connect(url) as adding, psycopg.connect(url) as reader:
-        adding.execute("select recrawl.add_pages('{http://b.test/}')")  # not committed yet
-        reader.execute("set transaction isolation level repeatable read")
-        reader.execute("select recrawl_internal.begin_graph_read(1)")
-        assert reader.execute("select page_id from recrawl_internal.news_in_graph").fetchall() == [(1,)]
-        adding.commit()
-        crawl.add("http://c.test/")
-        assert reader.execute("select recrawl_internal.end_graph_read()").fetchone() == (1,)
-        reader.commit()
-    assert len(news(crawl)) == 2
-
-
-def test_a_reader_that_was_overtaken_does_not_take_anything(crawl: Crawl) -> None:
-    crawl.value("select begin_graph_read(7)")
-    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="another worker took this job over"):
-        crawl.value("select begin_graph_read(6)")
-
-
-def fill_news(crawl: Crawl) -> None:
-    """Adds two million rows, which ask for a run. Autovacuum is off: it would lock the table for a second or more."""
-    crawl.connection.execute("alter table graph_news set (autovacuum_enabled = off)")
-    crawl.connection.execute("insert into graph_news select n from generate_series(1, 2000000) n")
-
-
-def test_news_do_not_grow_without_bound_and_what_was_not_told_is_read_again(crawl: Crawl) -> None:
-    crawl.value("select start_job('opic', '1 hour')")
-    fill_news(crawl)
-    crawl.connection.execute("update graph_state set token = 1")
-    size = crawl.value("select pg_relation_size('graph_news')")
-    assert size > 64e6
-    crawl.add("http://a.test/")
-    crawl.report({"url": "http://a.test/", "status": 200, "links": ["http://b.test/"], "relevance": 1})
-    crawl.value("select set_relevance(1, 0.5)")
-    assert crawl.value("select pg_relation_size('graph_news')") == size
-    crawl.connection.execute("delete from graph_news")
-    crawl.connection.execute("vacuum graph_news")
-    assert crawl.value("select is_news_full()"), "until a reader knows"
-    assert crawl.value("select reopen_news(1, '1 hour')") is True
-    assert crawl.value("select token from graph_state") is None, "nobody remembers what was not told"
-    crawl.add("http://c.test/")
-    assert len(news(crawl)) == 1
-
-
-def test_who_holds_news_back_is_not_waited_for(crawl: Crawl, url: str) -> None:
-    crawl.value("select start_job('opic', '1 hour')")
-    fill_news(crawl)
-    with psycopg.connect(url) as adding:
-        adding.execute("select recrawl.add_pages('{http://b.test/}')")
-        assert crawl.value("select reopen_news(1, '1 hour')") is False
-        crawl.add("http://a.test/")  # nor is anybody held up by the attempt
-    assert crawl.value("select reopen_news(1, '1 hour')") is True
 
 
 # -------------------------------------------------------------------------------------------- relevance, value, sketch

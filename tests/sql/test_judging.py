@@ -138,7 +138,7 @@ def test_a_page_that_is_gone_leaves_the_queue(judge: Judge) -> None:
     found = judge({"status": 410})
     assert found["page_after"]["state"] == "gone"
     assert time(found["move"]["old_due"]) == HELD_DUE
-    assert (found["is_graph_news"], found["answer"]["next_fetch_at"]) == (True, None)
+    assert found["answer"]["next_fetch_at"] is None
 
 
 @pytest.mark.parametrize(("moved_to", "state"), [(9, "moved"), (None, "live"), (7, "live")])

@@ -43,7 +43,7 @@ RUN = json.dumps(
 )  # fmt: skip
 
 OPIC_RUN = json.dumps(
-    {"token": 1, "is_full": True, "converged": True}
+    {"token": 1, "converged": True}
     | dict.fromkeys(["pages", "links", "sweeps", "residual", "error", "cash", "moved", "seconds"], 0)
 )
 
@@ -245,10 +245,9 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "put_priors": "select recrawl_internal.put_priors(1, '1 minute', '{0}', '{1}', '{2}')",
         "bring_forward": "select recrawl_internal.bring_forward(1, '1 minute', '{}', '{}')",
         "overtake": "select recrawl_internal.overtake(1, '1 minute', '{}', '{}')",
-        "reopen_news": "select recrawl_internal.reopen_news(1, '1 minute')",
         "put_graph_state": "select recrawl_internal.put_graph_state(1, '1 minute', 0.5, 0.5)",
         "put_scores": "select recrawl_internal.put_scores(1, '1 minute', '{1}', '{1}', '{1}', '{1}', '{1}')",
-        "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '{}', '" + OPIC_RUN + "')",
+        "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '" + OPIC_RUN + "')",
         "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 7 + ")",
     }
     calls["put_capped_hosts"] = "select recrawl_internal.put_capped_hosts(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
@@ -535,7 +534,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
         connection.execute(
             "update recrawl_internal.host_terms set price = 0.1, min_frequency = 0.01, objective = 'freshness'"
         )
-        connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{{}}', '{OPIC_RUN}')")
+        connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{OPIC_RUN}')")
         connection.execute(
             "select recrawl_internal.put_capped_hosts(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"
             "       recrawl_internal.take_vitals(), h.* from recrawl_internal.host h limit 1"
@@ -601,13 +600,12 @@ def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None
         assert added.counts["invalid"] == 1
         assert store.reads.host_names(connection, [1, 2]) == ["a.test", "b.test"]
         store.schedule.due_jobs(connection)
-        store.reads.last_terms(connection)
         store.calls.tick(connection)
         store.calls.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
     reads = store.reads
     for read in (reads.pages_to_allocate, reads.hosts_to_allocate, reads.evidence, reads.logged_visits):
         read(url)
-    reads.read_graph(url, 1, None)
+    reads.graph(url)
 
 
 @paths

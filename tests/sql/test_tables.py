@@ -23,7 +23,8 @@ This page is generated from the comments in the database and from the files of `
 Each file of [versions/0001_first](versions/0001_first) creates one group of tables. Its first lines say what the tables
 are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two queues of hosts.
 [queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page. What it says of inbox is no longer true:
-[drain.sql](../sql/upkeep/drain.sql) has the kinds of entries since version 0002.
+[drain.sql](../sql/upkeep/drain.sql) has the kinds of entries since version 0002. The table graph_news of graph.sql is
+gone since then too.
 
 A *revisit* is a fetch of a page that was handed out before. *Upkeep* is the work on the queue that a worker does
 continuously, for example to take back pages of ended leases.
@@ -84,9 +85,10 @@ def readme(connection: psycopg.Connection[Row]) -> str:
         f"```text\n{references(tables)}```",
     ]
     for file, names in groups().items():
-        if names:
+        present = [name for name in names if name in tables]  # not dropped by a later version
+        if present:
             parts.append(f"## [{Path(file).stem}](versions/{file})")
-        for name in names:
+        for name in present:
             row = tables.pop(name)
             parts += [f"### {name}", row["comment"]]
             if name != "vital_hour":

@@ -798,8 +798,8 @@ def test_what_is_too_old_goes_and_the_newest_runs_stay(crawl: Crawl) -> None:
         crawl.value(
             "insert into job select nextval('job_token'), %s, %s, %s, %s, %s, 'x' returning 1", job, old, old, old, ok
         )
-    crawl.value("insert into opic values (1, %s, 1, 1, true, 1, 1, true, 1, 1, 1) returning 1", old)
-    crawl.value("insert into opic values (2, %s, 1, 1, true, 1, 1, true, 1, 1, 1) returning 1", old)
+    crawl.value("insert into opic values (1, %s, 1, 1, 1, 1, true, 1, 1, 1) returning 1", old)
+    crawl.value("insert into opic values (2, %s, 1, 1, 1, 1, true, 1, 1, 1) returning 1", old)
     for token in (1, 2):
         planted_allocation(crawl, token, old, policy="uniform")  # another policy than the setting
     assert crawl.value("select forget_history_at(%s)", crawl.now) > 0

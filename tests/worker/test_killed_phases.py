@@ -72,7 +72,6 @@ def moving(crawl: Crawl, url: str) -> Crawl:
         crawl.value("select set_setting(%s, 'none')", f"{job}_every")
     crawl.connection.execute("update page set seen_changes = page_id % 11, seen_days = 3")
     crawl.connection.execute("update link set targets = '' where page_id % 3 = 0")
-    crawl.connection.execute("insert into graph_news select page_id from page where page_id % 3 = 0")
     crawl.connection.execute("truncate job")
     return crawl
 

@@ -21,7 +21,6 @@ from psycopg.types.json import Jsonb
 
 from helpers import Crawl, misplaced
 from recrawl import store
-from recrawl.jobs import running
 from recrawl.jobs.registry import JOBS
 from recrawl.jobs.retention import Retention
 from recrawl.jobs.upkeep import Upkeep
@@ -148,19 +147,15 @@ class Month:
         self.handed_out = 0
         url = pair.url
         self.always, self.retention = [Upkeep(url), Vitals(url)], Retention(url)
-        self.batches = {name: entry.load()(url) for name, entry in JOBS.items() if entry.is_batch and name != "opic"}
-        self.opic = running.BatchRunner(JOBS["opic"], url)  # stays, with the graph that it remembers
+        self.batches = {name: entry.load()(url) for name, entry in JOBS.items() if entry.is_batch}
         self.fresh: list[float] = []
 
     def step(self) -> None:
         crawl, web = self.crawl, self.web
         for job in self.always:
             job.run()
-        for name, (why, newest) in store.schedule.due_jobs(crawl.connection).items():
-            if name == "opic":
-                self.opic(why, newest)
-            else:
-                self.batches[name].run()
+        for name in store.schedule.due_jobs(crawl.connection):
+            self.batches[name].run()
         pages = crawl.rows("select * from next_pages(1000, ahead => %s)", AHEAD)
         self.handed_out += len(pages)
         web.pass_time(1 / STEPS)
@@ -213,12 +208,6 @@ class Month:
             sizes[name, "bytes"] += table["bytes"]
         return sizes
 
-    def memory(self) -> dict[str, float]:
-        """Of what the worker does in its own process, and of the child that stays; in MB."""
-        assert self.opic.process
-        processes = {"worker": psutil.Process(), "opic": psutil.Process(self.opic.process.pid)}
-        return {name: process.memory_info().rss / 1e6 for name, process in processes.items()}
-
 
 def test_a_month_goes_by(pair: Pair) -> None:
     crawl = Crawl(connect(pair.url))
@@ -233,7 +222,7 @@ def test_a_month_goes_by(pair: Pair) -> None:
         off.append(month.day(grows=day < GROWS) / BUDGET - 1)
         if day in (GROWS + 8, DAYS - 1):
             sizes.append(month.sizes())
-            memory.append(month.memory())
+            memory.append(psutil.Process().memory_info().rss / 1e6)  # MB
         crawl.now = crawl.value("select clock_timestamp()")
         assert misplaced(crawl) == []
         vital = crawl.row(
@@ -241,7 +230,6 @@ def test_a_month_goes_by(pair: Pair) -> None:
         )
         print(day, f"{off[-1]:+.3f} fresh {month.fresh[-1]:.3f}", {k: round(v or 0, 3) for k, v in vital.items()})
     print(memory)
-    month.opic.stop()
 
     assert max(map(abs, off[WARM_UP:])) <= 0.05
 
@@ -260,8 +248,6 @@ def test_a_month_goes_by(pair: Pair) -> None:
     assert 13 <= runs["rates"] <= 15 and runs["opic"] >= 13 and runs["allocate"] >= 50, runs
 
     then, now = sizes
-    assert now.pop(("graph_news", "rows")) <= month.web.pages, "opic empties it every six hours"
     for (table, what), size in now.items():
         assert size <= 1.25 * then[table, what] + {"rows": 30, "bytes": 100_000}[what], (table, what)
-    for process, megabytes in memory[1].items():
-        assert megabytes <= memory[0][process] + 20, process
+    assert memory[1] <= memory[0] + 20

@@ -1,4 +1,4 @@
-"""The results that the job opic brings into force, and the rows that a running worker reads for it."""
+"""The graph that the job opic reads, and the results that it brings into force."""
 
 import os
 import signal
@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from helpers import Crawl, Row, codes, run_job
 from recrawl import store
-from recrawl.jobs import known_graph
-from recrawl.jobs.opic import Opic
-from recrawl.model.graph import graph, opic
+from recrawl.jobs.opic import read
+from recrawl.model.graph import opic
 
 TOY = {1: [2], 2: [4], 3: [1, 2, 4], 4: []}
 
@@ -58,8 +57,8 @@ def test_the_toy_graph_gets_its_known_scores(crawl: Crawl, url: str) -> None:
             assert found[url_of(page)] == pytest.approx(4 * ninth / 9, rel=2e-3)
     run = last_run(crawl)
     assert 0 < run["seconds"] <= crawl.value("select seconds from job_run") + 1, "the computation is a part of the run"
-    assert {k: run[k] for k in ("pages", "links", "converged", "cash", "moved", "is_full")} == {
-        "pages": 4, "links": 5, "converged": True, "cash": 5, "moved": 4, "is_full": True,
+    assert {k: run[k] for k in ("pages", "links", "converged", "cash", "moved")} == {
+        "pages": 4, "links": 5, "converged": True, "cash": 5, "moved": 4,
     }  # fmt: skip
     assert run["residual"] <= run["error"] <= 1e-3 and run["sweeps"] > 0 and "4 pages, 5 links" in said
     degrees = crawl.rows("select out_links, in_links from graph_node order by page_id")
@@ -158,22 +157,7 @@ def test_pages_found_later_start_like_those_that_wait_already(crawl: Crawl, url:
     assert crawl.page(url_of(160))["value"] == pytest.approx(source * min(1, waiting / of_sources), rel=1e-3)
 
 
-# ------------------------------------------------------------------------------------------------ a worker that stays
-
-
-def known(crawl: Crawl, url: str, job: Opic) -> tuple[known_graph.KnownGraph, known_graph.KnownGraph]:
-    """The graph of a worker that remembers the last run, and the graph of a worker that reads everything."""
-    job.run()
-    assert job.known
-    with store.runs.run(url, "opic") as run:
-        return job.known, known_graph.read(url, run, None)
-
-
-def same_graph(one: graph.Graph, other: graph.Graph) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("page_ids", "out_starts", "out", "into_starts", "into")
-    )
+# ------------------------------------------------------------------------------------------------ run after run
 
 
 PAGE = st.integers(0, 11)
@@ -186,7 +170,6 @@ EDITS = st.one_of(
     st.tuples(st.just("relevance"), PAGE, st.sampled_from([0.0, 0.3, 1.0, None])),
     st.tuples(st.just("move"), PAGE, PAGE),
     st.tuples(st.just("run"), st.none(), st.none()),
-    st.tuples(st.just("restart"), st.none(), st.none()),
 )
 
 
@@ -214,100 +197,80 @@ def edit(crawl: Crawl, kind: str, page: int, more: object) -> None:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(EDITS, min_size=5, max_size=30))
-def test_whoever_reads_only_the_news_knows_the_same_graph_and_no_cash_is_lost(
+def test_after_any_edits_a_run_reads_the_graph_of_the_views_and_its_scores_are_right(
     crawl: Crawl, url: str, edits: list[tuple[str, int, object]]
 ) -> None:
-    crawl.connection.execute(
-        "truncate page, link, page_score, graph_news, exclusion, inbox, queue, new_page, job, opic"
-    )
-    job = Opic(url)
+    crawl.connection.execute("truncate page, link, page_score, exclusion, inbox, queue, new_page, job, opic")
     for kind, page, more in [*edits, ("run", 0, None)]:
-        if kind == "restart":
-            job = Opic(url)
-        elif kind == "run":
-            job.run()
-            assert job.known
-            assert last_run(crawl)["cash"] == pytest.approx(job.known.graph.pages + 1, rel=1e-6)
+        if kind == "run":
+            run_job("opic", url)
         else:
             edit(crawl, kind, page, more)
-    assert job.known
-    with store.runs.run(url, "opic") as run:
-        whole = known_graph.read(url, run, None)
-    assert same_graph(job.known.graph, whole.graph)
-    assert np.array_equal(job.known.relevance, whole.relevance, equal_nan=True)
-    for name, stored in whole.scores.items():
-        assert np.array_equal(job.known.scores[name], stored, equal_nan=True), "what it remembers is what is written"
-    exact = opic.run(whole.graph, whole.relevance, error=1e-5)
+    known = read(url)
+    of, pages = known.graph, known.graph.pages
+    assert of.page_ids.tolist() == [row["page_id"] for row in crawl.rows("select page_id from graph_node order by 1")]
+    sources = of.page_ids[np.repeat(np.arange(pages), np.diff(of.out_starts))].tolist()
+    links = crawl.rows("select source_id, target_id from graph_link order by 1, 2")
+    assert list(zip(sources, of.page_ids[of.out].tolist(), strict=True)) == [tuple(link.values()) for link in links]
+    assert last_run(crawl)["cash"] == pytest.approx(pages + 1, rel=1e-6)
+    exact = opic.run(of, known.relevance, error=1e-5)
     for name, score in (("hub", exact.hub), ("authority", exact.authority)):
-        off = np.abs(whole.scores[name] - score * whole.graph.pages).mean() if whole.graph.pages else 0.0
+        off = np.abs(known.scores[name] - score * pages).mean() if pages else 0.0
         assert off < 0.02, "scores are written when they moved by a hundredth"
+    assert known.value == pytest.approx(known.scores["authority"], rel=0.01)
 
 
-def test_a_small_change_is_read_as_news_and_little_is_written(crawl: Crawl, url: str) -> None:
+def test_after_a_small_change_little_is_written_and_without_one_nothing(crawl: Crawl, url: str) -> None:
     rng = np.random.default_rng(1)
     crawled(crawl, {page: rng.choice(400, 5, replace=False).tolist() for page in range(400)})
-    job = Opic(url)
-    job.run()
-    assert last_run(crawl)["is_full"]
+    crawl.value("select set_setting('relevance_weight', '1')")
+    crawl.value("select boost('h5.test', 3)")
+    crawl.value("select set_value(7, 20)")
+    run_job("opic", url)
     written = "select count(*) from page_score where xmin::text::bigint > %s"
     last = crawl.value("select max(xmin::text::bigint) from page_score")
     report_links(crawl, {7: [1, 2], 8: [9, 3000]})
-    job.run()
+    run_job("opic", url)
     run = last_run(crawl)
-    assert not run["is_full"] and run["pages"] == 401
+    assert run["pages"] == 401
     assert 0 < crawl.value(written, last) == run["moved"] < 60
-    job.run()
+    run_job("opic", url)
     assert last_run(crawl)["moved"] == 0
 
 
-def test_news_that_another_worker_took_are_not_missed(crawl: Crawl, url: str) -> None:
+def test_a_run_after_one_that_failed_halfway_puts_everything_right(
+    crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crawled(crawl, TOY)
-    job = Opic(url)
-    job.run()
-    report_links(crawl, {4: [1]})
-    run_job("opic", url)  # somewhere else
-    report_links(crawl, {1: [3]})
-    mine, whole = known(crawl, url, job)
-    assert mine.is_whole and same_graph(mine.graph, whole.graph)
-    report_links(crawl, {1: [2]})
-    Opic(url).run()
-    report_links(crawl, {2: [3]})
-    mine, whole = known(crawl, url, job)
-    assert same_graph(mine.graph, whole.graph)
-
-
-def test_a_run_that_fails_forgets_what_it_knew(crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    crawled(crawl, TOY)
-    job = Opic(url)
-    job.run()
+    run_job("opic", url)
     report_links(crawl, {4: [1, 2]})
     with monkeypatch.context() as broken:
         broken.setattr(store.runs.Run, "put_in_chunks", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            job.run()
-    mine, whole = known(crawl, url, job)
-    assert mine.is_whole and same_graph(mine.graph, whole.graph)
-    assert [row["ok"] for row in crawl.rows("select ok from job_run order by started_at")] == [True, False, True, True]
+            run_job("opic", url)
+    run_job("opic", url)
+    exact = opic.run(read(url).graph, None, error=1e-5)
+    assert list(scores(crawl, "authority").values()) == pytest.approx((4 * exact.authority).tolist(), rel=0.02)
+    assert [row["ok"] for row in crawl.rows("select ok from job_run order by started_at")] == [True, False, True]
 
 
 def test_scores_that_a_failover_lost_are_written_by_the_next_run(crawl: Crawl, url: str) -> None:
     """A standby has what its primary wrote first: here all but the last writes of a run."""
     crawled(crawl, TOY)
-    job = Opic(url)
-    job.run()
+    run_job("opic", url)
     crawl.connection.execute("create table before as table page_score")
     report_links(crawl, {4: [1, 2]})
-    job.run()
+    run_job("opic", url)
     expected = scores(crawl, "authority")
     crawl.connection.execute("delete from opic where token = (select max(token) from opic)")
     crawl.connection.execute("truncate page_score; insert into page_score table before")
     assert scores(crawl, "authority") != expected
-    job.run()
-    assert scores(crawl, "authority") == pytest.approx(expected, rel=0.01) and last_run(crawl)["is_full"]
+    run_job("opic", url)
+    assert scores(crawl, "authority") == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize("parents", [20_000, pytest.param(200_000, marks=pytest.mark.soak)])
-def test_a_page_with_very_many_parents_is_read_and_told(crawl: Crawl, url: str, parents: int) -> None:
+def test_a_page_with_very_many_parents_is_read(crawl: Crawl, url: str, parents: int) -> None:
     crawled(crawl, TOY)
     crawl.connection.execute(
         """
@@ -327,31 +290,46 @@ def test_a_page_with_very_many_parents_is_read_and_told(crawl: Crawl, url: str, 
     assert crawl.value("select count(*) from predecessors(4)") == parents + 2
 
 
-def test_values_follow_the_mean_relevance_though_a_worker_reads_only_the_news(crawl: Crawl, url: str) -> None:
+def test_values_follow_the_mean_relevance(crawl: Crawl, url: str) -> None:
     crawl.add(*(url_of(page) for page in range(20)))
     crawl.value("select set_setting('relevance_weight', '1')")
     crawl.value("select set_setting('authority_weight', '0')")
-    job = Opic(url)
-    job.run()
+    run_job("opic", url)
     crawl.value("select count(set_relevance(page_id, 0.05)) from page where page_id > 1")
-    job.run()
-    assert not last_run(crawl)["is_full"]
+    run_job("opic", url)
     assert crawl.page(url_of(0))["value"] == pytest.approx(0.5 / ((0.5 + 19 * 0.05) / 20), rel=1e-4)
     assert crawl.value("select avg(value) from page_status") == pytest.approx(1, rel=1e-3)
-    crawl.value("select set_relevance(2, 0.0501)")
-    job.run()
-    assert last_run(crawl)["moved"] == 1, "its value follows alone: the mean hardly moved"
     crawl.value("select count(set_relevance(page_id, 0)) from page")
-    job.run()
+    run_job("opic", url)
     assert set(scores(crawl, "value").values()) == {1}, "all are alike"
+
+
+@pytest.mark.parametrize("new_weight", ["0", "3"])
+def test_a_reported_relevance_changes_the_value_of_its_page_alone(crawl: Crawl, url: str, new_weight: str) -> None:
+    """Without links it changes no score. With a weight of 0 it changes nothing."""
+    crawl.add(*(url_of(page) for page in range(200)))
+    crawl.value("select set_setting('relevance_weight', %s)", new_weight)
+    run_job("opic", url)
+    crawl.report({"url": url_of(5), "status": 200, "relevance": 0.6})
+    run_job("opic", url)
+    assert last_run(crawl)["moved"] == (1 if new_weight == "3" else 0)
+    assert crawl.page(url_of(5))["value"] == pytest.approx(1.15 if new_weight == "3" else 1, rel=1e-2)
+
+
+def test_values_follow_new_weights_though_no_score_moves(crawl: Crawl, url: str) -> None:
+    crawled(crawl, TOY)
+    run_job("opic", url)
+    crawl.value("select set_setting('hub_weight', '1')")
+    run_job("opic", url)
+    rows = crawl.rows("select * from page_status")
+    assert [row["value"] for row in rows] == pytest.approx([(row["hub"] + row["authority"]) / 2 for row in rows])
 
 
 def test_links_in_are_counted_even_where_no_score_moves(crawl: Crawl, url: str) -> None:
     crawled(crawl, {n: [(n + 1) % 20] for n in range(20)})
-    job = Opic(url)
-    job.run()
+    run_job("opic", url)
     report_links(crawl, {n: [(n + 1) % 20, (n + 2) % 20] for n in range(20)})
-    job.run()
+    run_job("opic", url)
     assert {row["in_links"] for row in crawl.rows("select in_links from graph_node")} == {2}
 
 

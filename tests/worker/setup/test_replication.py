@@ -12,7 +12,7 @@ from recrawl.setup import embedded
 
 HERE = "-c search_path=recrawl,recrawl_internal"
 COPIED = ["page", "page_score", "link", "host", "host_name", "queue", "new_page", "inbox", "lease", "fetch_log",
-          "setting", "exclusion", "graph_news", "job", "opic"]  # fmt: skip
+          "setting", "exclusion", "job", "opic"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

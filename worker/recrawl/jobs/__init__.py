@@ -2,7 +2,7 @@
 
     jobs                         upkeep, vitals, retention, rates, opic, allocate
     questions                    audit, compare, plan: they change nothing, and the worker does not run them
-    what they read               allocation_input, known_graph
+    what they read               allocation_input
     how the worker runs jobs     registry (the list of jobs), job, clock, running, child
 
 The worker runs the jobs again and again, and `recrawl run` runs one once.

@@ -1,8 +1,6 @@
 """A batch job in a process of its own: upkeep goes on while it runs, and its memory is freed when it ends.
 
-The job runs once for each line on standard input, and answers each line with a line of JSON. The process ends after
-a run that failed or left nothing to remember, when it remembers more than the setting `memory` allows, and when the
-worker has ended.
+The process runs the job once, prints the outcome as one line of JSON, and ends. It ends early if its worker ends.
 """
 
 import _thread
@@ -12,14 +10,8 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any
 
-import psycopg
-
-from recrawl import store
-from recrawl.jobs.job import Job
 from recrawl.jobs.registry import JOBS
 
 # Crawlers come first: the process gets this niceness once the job is loaded. With jobs on 10M pages and two cores, a
@@ -30,42 +22,27 @@ ABANDONED_AFTER = 10.0  # seconds from the interrupt to a hard exit, because com
 
 
 def main(name: str, url: str) -> None:
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # anything else that is printed must not be read as an answer
-    requests: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_listen, args=[requests], daemon=True).start()
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # anything else that is printed must not be read as the answer
+    threading.Thread(target=_end_with_worker, daemon=True).start()
     sys.unraisablehook = _interrupt_again
-    job: Job | None = None
-    while requests.get():
-        started = time.monotonic()
-        try:
-            if job is None:
-                job = JOBS[name].load()(url)
-                os.nice(NICENESS)
-            outcome: dict[str, Any] = {"ok": True, "message": job.run()}
-        except Exception as error:
-            outcome = {"ok": False, "message": " ".join((str(error) or type(error).__name__).split())}
-        keeps_running = False
-        if job is not None and outcome["ok"]:
-            with suppress(psycopg.Error):  # the run itself has succeeded; only its memory is lost
-                keeps_running = 0 < job.remembers() <= store.reads.memory(url)
-        outcome |= {"seconds": round(time.monotonic() - started, 3), "keeps_running": keeps_running}
-        if not keeps_running:
-            # When the worker has the answer, it closes standard input, and _listen() then interrupts this process.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            print(json.dumps(outcome), file=replies, flush=True)
-        except BrokenPipeError:  # the worker has ended
-            os._exit(1)
-        if not keeps_running:
-            return
+    started = time.monotonic()
+    try:
+        job = JOBS[name].load()(url)
+        os.nice(NICENESS)
+        outcome: dict[str, Any] = {"ok": True, "message": job.run()}
+    except Exception as error:
+        outcome = {"ok": False, "message": " ".join((str(error) or type(error).__name__).split())}
+    outcome["seconds"] = round(time.monotonic() - started, 3)
+    try:
+        print(json.dumps(outcome), file=answer, flush=True)
+    except BrokenPipeError:  # the worker has ended
+        os._exit(1)
 
 
-def _listen(requests: "SimpleQueue[str]") -> None:
-    """Reads the requests. Ends this process when its worker has ended, because another worker may run the job then."""
-    for line in sys.stdin:
-        requests.put(line)
-    requests.put("")
+def _end_with_worker() -> None:
+    """Ends this process when its worker has ended, because another worker may run the job then."""
+    os.read(0, 1)  # returns when standard input is closed: the worker never writes
     _thread.interrupt_main()
     time.sleep(ABANDONED_AFTER)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""The base class of all jobs. A job is made once, keeps its own memory, and runs again and again."""
+"""The base class of all jobs."""
 
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -33,7 +33,3 @@ class Job(ABC):
         """Cancels the statement that runs now. It may be waiting for a lock. Its transaction is undone as a whole, and
         the next run does it again."""
         store.cancel(self.connection)
-
-    def remembers(self) -> int:
-        """The bytes of memory that are worth keeping until the next run."""
-        return 0

@@ -3,15 +3,14 @@
 import math
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from recrawl import store
-from recrawl.jobs import known_graph
 from recrawl.jobs.job import Job, Tell, silent
-from recrawl.jobs.known_graph import KnownGraph
 from recrawl.model.graph import opic, value
+from recrawl.model.graph.graph import NOWHERE, Graph, compile, positions
 from recrawl.model.graph.value import PageColumn
 from recrawl.model.limits import MOVED, UNKNOWN_RELEVANCE
 from recrawl.words import count, things
@@ -34,43 +33,41 @@ class Weights:
         return {name.removesuffix("_weight"): weight for name, weight in asdict(self).items()}
 
 
+@dataclass(frozen=True)
+class KnownGraph:
+    """What the database has. Pages are in the order of the graph."""
+
+    graph: Graph
+    relevance: PageColumn  # NaN = unknown
+    value: PageColumn  # NaN = pinned
+    scores: dict[str, PageColumn]  # by store.reads.SCORES, as last written; NaN = never
+
+
 class Opic(Job):
-    """Remembers the graph, so that the next run reads only the changes."""
-
-    known: KnownGraph | None = None
-
     def run(self, tell: Tell = silent) -> str:
         with store.runs.run(self.url, "opic", self.as_of) as run:
             started = time.monotonic()
             weights = store.reads.settings(run.connection, Weights).by_score()
-            last_terms = store.reads.last_terms(run.connection)
-            tell("reading the graph")
-            known = known_graph.read(self.url, run, self.known, tell)
-            self.known = None  # if this run fails, the next run reads the whole graph
+            known = read(self.url, tell)
             graph = known.graph
             found = _scored(known, weights["importance"] > 0, tell)
-            terms = value.terms(weights, found.mean_relevance, last_terms)
 
-            moved = np.full(graph.pages, terms != last_terms)
+            is_pinned = np.isnan(known.value)
+            moved = value.has_moved(value.combined(found.scores, weights), known.value, MOVED) & ~is_pinned
             for name in store.reads.SCORES:
                 share = 0.0 if name == "in_links" else MOVED
                 moved |= value.has_moved(found.scores[name], known.scores[name], share)
-            if weights["relevance"] > 0:
-                moved |= known.has_changed
             changed = int(np.count_nonzero(moved))
             first_share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_starts))
-            run.put("put_graph_state", terms["mean_relevance"], first_share)
+            run.put("put_graph_state", found.mean_relevance, first_share)
             run.put_in_chunks(
                 "put_scores",
                 graph.page_ids[moved],
                 *(found.scores[name][moved] for name in store.reads.SCORES),
                 watch=lambda done: tell("writing scores and values", done, changed),
             )
-            record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": changed}
-            took = {"seconds": time.monotonic() - started}
-            run.put("put_opic", terms, record | found.record | took)
-            written = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
-            self.known = replace(known, scores=written)
+            record = {"pages": graph.pages, "links": graph.links, "moved": changed}
+            run.put("put_opic", record | found.record | {"seconds": time.monotonic() - started})
             hint = "" if found.record["converged"] else f" (the goal is {ERROR:g}: the next run continues)"
             run.message = (
                 f"{things(graph.pages, 'page')}, {things(graph.links, 'link')}; "
@@ -79,8 +76,19 @@ class Opic(Job):
             )
         return run.message
 
-    def remembers(self) -> int:
-        return self.known.bytes if self.known else 0
+
+def read(url: str, tell: Tell = silent) -> KnownGraph:
+    tell("reading the graph")
+    stored = store.reads.graph(url, lambda what, rows, most: tell(f"reading the graph: {what}", rows, most))
+    order = np.argsort(stored.page_id, kind="stable")
+    page_ids = stored.page_id[order]
+    graph = compile(page_ids, stored.links.source_ids, stored.links.first, stored.links.target_ids)
+    at = positions(page_ids, stored.scored_id)
+    is_there = at != NOWHERE
+    scores = {name: np.full(len(page_ids), np.nan, np.float32) for name in stored.scores}
+    for name, column in stored.scores.items():
+        scores[name][at[is_there]] = column[is_there]
+    return KnownGraph(graph, stored.relevance[order], stored.value[order], scores)
 
 
 @dataclass(frozen=True)

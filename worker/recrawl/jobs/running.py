@@ -126,16 +126,8 @@ class IntervalRunner:
 
 
 class BatchRunner:
-    """Runs a batch job in a process of its own (recrawl.jobs.child).
-
-                        called              the answer says "keeps_running"
-        no process ─────────────▶ WORKING ──────────────────────────────▶ IDLE: it keeps its memory
-            ▲                      │   ▲                                    │
-            │                      │   └────────────── called ──────────────┘
-            │                      ▼
-            └──── the process ends: after an answer without "keeps_running",
-                  because it died (no answer), because the worker stops, or because it was killed:
-                  it ran too long, gave no sign of life, or its answer was no JSON
+    """Runs a batch job in a process of its own (recrawl.jobs.child). The process prints one line and ends. It is
+    killed if it runs too long, gives no sign of life, or prints no JSON.
 
     A failure is logged and stored, except if the worker stops. store/runs.py has the life of the run in the process.
     """
@@ -167,31 +159,24 @@ class BatchRunner:
             return {"ok": False, "message": f"its process failed: {error}"}
 
     def _run(self) -> dict[str, Any]:
-        if not self.process or self.process.poll() is not None:
-            self.process = subprocess.Popen(
-                # -P: Python must not look for modules in the folder in which `recrawl` was started.
-                [sys.executable, "-P", "-m", "recrawl.jobs.child", self.entry.name],
-                env=os.environ  # not in its command line, which everybody can read
-                | {"DATABASE_URL": self.url, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,  # Ctrl-C reaches only the worker, which stops the job
-            )
-        process = self.process
+        process = self.process = subprocess.Popen(
+            # -P: Python must not look for modules in the folder in which `recrawl` was started.
+            [sys.executable, "-P", "-m", "recrawl.jobs.child", self.entry.name],
+            env=os.environ  # not in its command line, which everybody can read
+            | {"DATABASE_URL": self.url, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            stdin=subprocess.PIPE,  # stays open, and so tells the process that this worker is there
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C reaches only the worker, which stops the job
+        )
         assert process.stdin and process.stdout
         if self.is_stopped:
             self.stop()
-        with suppress(BrokenPipeError):
-            process.stdin.write("run\n")
-            process.stdin.flush()
         with self._limited():
             outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
-            if outcome.get("keeps_running"):
-                return outcome
-            with suppress(BrokenPipeError):  # close() tries again to write the line, if it could not be written
-                process.stdin.close()
             code = process.wait()
+        process.stdin.close()
+        process.stdout.close()
         self.process = None
         ending = "SIGKILL; out of memory?" if code == -signal.SIGKILL else f"exit code {code}"
         how = f"was killed: {self.given_up}" if self.given_up else f"died ({ending})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from psycopg import sql
 
 from recrawl.store.columns import Columns, Watch, read
-from recrawl.store.connection import Connection, connect, value
+from recrawl.store.connection import Connection, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +23,6 @@ def settings(connection: Connection, wanted: type[Settings]) -> Settings:
     """The settings that the fields of a dataclass name. Intervals are in days, and None is an empty setting."""
     given = dict(connection.execute("select name, value from recrawl_internal.typed_setting").fetchall())
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
-
-
-def memory(url: str) -> float:
-    """Bytes that a job may remember. The setting is in megabytes."""
-    with connect(url) as connection:
-        return 1e6 * float(value(connection, "select value from recrawl_internal.typed_setting where name = 'memory'"))
 
 
 def _columns_of(row_type: "type[DataclassInstance]", view: str) -> str:
@@ -164,67 +158,27 @@ SCORES = ("hub", "authority", "importance", "in_links")
 
 
 @dataclass(frozen=True)
-class StoredScores:
-    """The scores as last written. All but in_links are 1 on average over all pages."""
+class StoredGraph:
+    """Pages, links and scores, each in its own order. The scores are those that were last written. All but in_links
+    are 1 on average over all pages."""
 
-    page_id: "NDArray[np.int64]"
-    by_name: "dict[str, NDArray[np.float32]]"  # NaN = never scored
-
-
-@dataclass(frozen=True)
-class WholeGraph:
     page_id: "NDArray[np.int64]"
     relevance: "NDArray[np.float32]"  # NaN = unknown
+    value: "NDArray[np.float32]"  # without boosts; NaN = pinned
     links: Links
-    scores: StoredScores
+    scored_id: "NDArray[np.int64]"
+    scores: "dict[str, NDArray[np.float32]]"  # by SCORES; NaN = not computed
 
 
-@dataclass(frozen=True)
-class GraphChanges:
-    """The present state of every page that changed, in order of id."""
-
-    is_live: "NDArray[np.int32]"
-    relevance: "NDArray[np.float32]"  # NaN = unknown
-    links: Links  # a row for every page
-
-
-def read_graph(
-    url: str, token: int, remembered: int | None, watch: Callable[[str, int, int | None], None] = lambda *_: None
-) -> WholeGraph | GraphChanges:
-    """Reads the changes since run `remembered` read the graph, or the whole graph if these changes are not known.
-
-    Reads in one transaction with one snapshot, so that the next read gets every later change. `watch` gets the name of
-    the things being read, the number of rows so far, and the largest possible number of rows.
-    """
+def graph(url: str, watch: Callable[[str, int, int | None], None] = lambda *_: None) -> StoredGraph:
+    """Reads in one transaction with one snapshot. `watch` gets the name of the things being read, the number of rows so
+    far, and the largest possible number of rows."""
     with Columns(url) as columns:
         columns.execute("set transaction isolation level repeatable read")
-        (last_token,) = columns.read(f"select coalesce(recrawl_internal.begin_graph_read({token:d}), 0)")
-        changes = _graph_changes(columns) if int(last_token[0]) == remembered else None
-        graph = changes or _whole_graph(columns, watch)
-        columns.read("select recrawl_internal.end_graph_read()")
-    return graph
-
-
-def _whole_graph(columns: Columns, watch: Callable[[str, int, int | None], None]) -> WholeGraph:
-    query = "select page_id, relevance from recrawl_internal.page_in_graph"
-    page_id, relevance = columns.read(query, lambda rows: watch("pages", rows, None))
-    query = "select page_id, targets from recrawl_internal.link_in_graph"
-    links = columns.read(query, lambda rows: watch("links", rows, len(page_id)))
-    query = f"select page_id, {', '.join(SCORES)} from recrawl_internal.score_in_graph"
-    scored, *scores = columns.read(query, lambda rows: watch("scores", rows, len(page_id)))
-    return WholeGraph(page_id, relevance, Links(*links), StoredScores(scored, dict(zip(SCORES, scores, strict=True))))
-
-
-def _graph_changes(columns: Columns) -> GraphChanges | None:
-    page_id, is_live, relevance, first, target_ids = columns.read(
-        "select page_id, is_live, relevance, targets from recrawl_internal.news_in_graph"
-    )
-    if -1 in page_id[:1]:
-        return None  # unexclude brought pages back
-    return GraphChanges(is_live, relevance, Links(page_id, first, target_ids))
-
-
-def last_terms(connection: Connection) -> dict[str, float] | None:
-    """The weights with which the values of all pages were last computed, and what else they depend on."""
-    terms: dict[str, float] | None = value(connection, "select terms from recrawl_internal.last_terms")
-    return terms or None
+        query = "select page_id, relevance, value from recrawl_internal.page_in_graph"
+        page_id, relevance, value = columns.read(query, lambda rows: watch("pages", rows, None))
+        query = "select page_id, targets from recrawl_internal.link_in_graph"
+        links = columns.read(query, lambda rows: watch("links", rows, len(page_id)))
+        query = f"select page_id, {', '.join(SCORES)} from recrawl_internal.score_in_graph"
+        scored_id, *scores = columns.read(query, lambda rows: watch("scores", rows, len(page_id)))
+    return StoredGraph(page_id, relevance, value, Links(*links), scored_id, dict(zip(SCORES, scores, strict=True)))

@@ -1,11 +1,11 @@
-"""A graph holds each link once, both ways, and an edited graph is the one that would have been compiled."""
+"""A graph holds each link once, both ways."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model.graph import graph
-from recrawl.model.graph.graph import Delta, Graph
+from recrawl.model.graph.graph import Graph
 
 Links = dict[int, list[int]]
 
@@ -52,36 +52,6 @@ def test_each_link_between_known_pages_is_held_once_both_ways(web: tuple[set[int
     assert of.out.dtype == of.into.dtype == np.uint32
 
 
-@given(WEBS, st.sets(IDS), st.sets(IDS), st.dictionaries(IDS, st.lists(IDS, max_size=8), max_size=4))
-def test_a_changed_graph_is_the_one_that_would_be_compiled(
-    web: tuple[set[int], Links], added: set[int], removed: set[int], replaced: Links
-) -> None:
-    pages, links = web
-    removed = removed - added
-    now = (pages - removed) | added
-    links_now = {p: t for p, t in (links | replaced).items() if p in now and (p in pages or p in replaced)}
-    # Links to pages that a graph did not know are not in it: who adds the page names those who link to it.
-    again = {p: t for p, t in links_now.items() if (added - pages) & set(t)}
-    given_rows = replaced | again
-    before = compiled(pages, links)
-    source_ids, first, target_ids = rows(given_rows)
-    after = graph.apply(before, Delta(sorted(added), sorted(removed), source_ids, first, target_ids))
-    assert (out_links(after), in_links(after)) == expected(now, links_now)
-    assert out_links(before) == expected(pages, links)[0], "the old graph is left as it was"
-
-
-def test_nothing_changes_without_a_change() -> None:
-    of = compiled({1, 2, 3}, {1: [2, 3], 3: [1]})
-    assert out_links(graph.apply(of, Delta())) == {1: [2, 3], 2: [], 3: [1]}
-
-
-def test_a_page_that_comes_back_has_forgotten_its_links() -> None:
-    of = compiled({1, 2}, {1: [2], 2: [1]})
-    gone = graph.apply(of, Delta(removed=[2]))
-    back = graph.apply(gone, Delta(added=[2]))
-    assert (out_links(gone), out_links(back)) == ({1: []}, {1: [], 2: []})
-
-
 def test_sources_come_in_any_order() -> None:
     assert out_links(graph.compile([1, 2, 3], [3, 1], [0, 1, 2], [1, 2])) == {1: [2], 2: [], 3: [1]}
 
@@ -107,5 +77,3 @@ def test_a_page_may_have_a_million_parents() -> None:
 def test_an_empty_graph_is_a_graph() -> None:
     of = graph.compile([], [], [0], [])
     assert (of.pages, of.links) == (0, 0)
-    assert out_links(graph.apply(of, Delta([5, 6], [], [6], [0, 1], [5]))) == {5: [], 6: [5]}
-    assert graph.apply(of, Delta(removed=[1], source_ids=[1], starts=[0, 1], target_ids=[2])).pages == 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import eigs
 
 from recrawl.model.graph import graph, opic
-from recrawl.model.graph.graph import Delta, Graph
+from recrawl.model.graph.graph import Graph
 from recrawl.model.graph.opic import Cash
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])
@@ -30,6 +30,16 @@ def random_graph(pages: int, links: int, seed: int = 1) -> Graph:
     targets = pages - 1 - (pages * rng.random(links) ** 3).astype(np.int64)
     first = np.searchsorted(sources, np.arange(pages + 1))
     return graph.compile(np.arange(pages), np.arange(pages), first, targets)
+
+
+def edited(of: Graph, added: Any, removed: Any, sources: Any, targets: NDArray[np.int64]) -> Graph:
+    """The graph with more pages and fewer pages, in which source n links to the pages targets[n] and to no others."""
+    pages = np.setdiff1d(np.union1d(of.page_ids, added), removed)
+    ids = of.page_ids[of.out]
+    rows = {int(page): ids[of.out_starts[p] : of.out_starts[p + 1]] for p, page in enumerate(of.page_ids)}
+    rows |= dict(zip(np.asarray(sources).tolist(), targets, strict=True))
+    starts = np.cumsum([0, *(len(row) for row in rows.values())])
+    return graph.compile(pages, list(rows), starts, np.concatenate(list(rows.values())))
 
 
 def far(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -177,7 +187,7 @@ def test_there_is_one_for_every_page_and_one_for_the_virtual_page_through_all_ed
         before, removed = of, rng.integers(0, 40, 4)
         sources = rng.choice(40, 3, replace=False)
         added = np.setdiff1d(rng.integers(0, 40, 4), removed)
-        of = graph.apply(of, Delta(added, removed, sources, [0, 5, 10, 15], rng.integers(0, 40, 15)))
+        of = edited(of, added, removed, sources, rng.integers(0, 40, (3, 5)))
         cash = opic.resumed(of, carried(before, of, scores.hub))
 
 
@@ -199,7 +209,7 @@ def test_a_run_goes_on_where_the_last_one_ended() -> None:
 def test_a_new_page_starts_with_as_much_for_each_link_as_others() -> None:
     before = random_graph(200, 1000)
     scores = opic.run(before)
-    after = graph.apply(before, Delta([200, 201], [], [200], [0, 2], [3, 4]))
+    after = edited(before, [200, 201], [], [200], np.array([[3, 4]]))
     cash = opic.resumed(after, carried(before, after, scores.hub))
     links = np.diff(after.out_starts)
     assert cash.hub[200] == pytest.approx(2 * cash.hub[:200].sum() / links[:200].sum()) and cash.hub[201] == 0
@@ -298,9 +308,8 @@ def test_weakly_joined_communities_get_the_scores_that_are_promised(
     rng = np.random.default_rng(3)
     sources = np.sort(rng.choice(of.pages, of.pages // 100 + 1, replace=False))
     new = np.arange(of.pages, of.pages + 20)
-    rows = np.arange(len(sources) + len(new) + 1) * 10
-    news = Delta(new, [5], np.append(sources, new), rows, rng.integers(0, of.pages, rows[-1]))
-    after = graph.apply(of, news)
+    targets = rng.integers(0, of.pages, (len(sources) + len(new), 10))
+    after = edited(of, new, [5], np.append(sources, new), targets)
     hub = carried(of, after, scores.hub).astype(np.float32).astype(float)
     relevance = np.append(relevance, rng.random(20).astype(np.float32))[after.page_ids]
     warm = opic.run(after, relevance, opic.resumed(after, hub))
@@ -347,7 +356,7 @@ def test_a_warm_start_has_less_to_do() -> None:
     relevance = rng.random(of.pages).astype(np.float32)
     cold = opic.run(of, relevance, error=1e-4)
     sources = np.sort(rng.choice(of.pages, 40, replace=False))
-    changed = graph.apply(of, Delta([], [], sources, np.arange(0, 401, 10), rng.integers(0, of.pages, 400)))
+    changed = edited(of, [], [], sources, rng.integers(0, of.pages, (40, 10)))
     uniform, warm = opic.run(changed, relevance, Cash.uniform(of.pages)), opic.run(changed, relevance, cold.cash)
     assert warm.sweeps.converged and warm.sweeps.count < uniform.sweeps.count
     hub, authority = by_eigenvector(changed, relevance)

@@ -1,9 +1,9 @@
-"""The terms of values, and the share of its parent's value with which a page starts."""
+"""Values from scores, and the share of its parent's value with which a page starts."""
 
 import numpy as np
 import pytest
 
-from recrawl.model.graph.value import first_share, terms
+from recrawl.model.graph.value import combined, first_share
 
 NO_LINKS, LINKS = 0, 5
 
@@ -29,14 +29,9 @@ def test_where_nothing_can_be_compared_it_starts_with_half() -> None:
     assert share([1.0], [2.0], {"authority": 0.0, "importance": 0.0}) == 0.5
 
 
-@pytest.mark.parametrize(
-    ("weight", "mean", "follows"),
-    [(1.0, 0.50004, False), (1.0, 0.51, True), (1.0, 0.49, True), (0.0, 0.9, False)],
-    ids=["a little more", "more", "less", "without a weight"],
-)
-def test_values_follow_the_mean_relevance_if_it_counts_and_moved(weight: float, mean: float, follows: bool) -> None:
-    weights = {"authority": 1.0, "relevance": weight}
-    last = terms(weights, 0.5, None)
-    assert last == {**weights, "mean_relevance": 0.5}
-    assert terms(weights, mean, last) == {**weights, "mean_relevance": mean if follows else 0.5}
-    assert terms({"authority": 2.0, "relevance": weight}, mean, last)["mean_relevance"] == mean, "another weight"
+def test_a_value_is_the_weighted_mean_of_the_scores_that_have_a_weight() -> None:
+    scores = {"authority": np.array([2, 1], np.float32), "relevance": np.array([1, 4], np.float32)}
+    scores["importance"] = np.full(2, np.nan, np.float32)
+    weights = {"authority": 3.0, "relevance": 1.0, "importance": 0.0}
+    assert combined(scores, weights).tolist() == [7 / 4, 7 / 4]
+    assert np.isnan(combined(scores, dict.fromkeys(weights, 0.0))).all(), "values stay as they are"

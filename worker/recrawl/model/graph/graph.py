@@ -40,63 +40,17 @@ class Graph:
         return len(self.out)
 
 
-@dataclass(frozen=True)
-class Delta:
-    """The changes since a graph was compiled. A source is a page whose links are replaced: source s links to the pages
-    target_ids[starts[s] : starts[s + 1]].
-
-    A graph does not remember links to pages outside of it. A caller that adds a page to which others already link must
-    give these others as sources too.
-    """
-
-    added: ArrayLike = ()
-    removed: ArrayLike = ()
-    source_ids: ArrayLike = ()
-    starts: ArrayLike = (0,)
-    target_ids: ArrayLike = ()
-
-
 def compile(page_ids: ArrayLike, source_ids: ArrayLike, starts: ArrayLike, target_ids: ArrayLike) -> Graph:
     """The graph of these pages, where source s links to target_ids[starts[s] : starts[s + 1]].
 
     `page_ids` are ascending; sources come in any order, once each; a page that is no source has no links.
     Beyond its arguments it needs 8 bytes a link and 30 a page.
     """
-    page_ids = np.asarray(page_ids, np.int64)
-    return _from_rows(page_ids, *_rows(page_ids, source_ids, starts, target_ids))
-
-
-def apply(graph: Graph, delta: Delta) -> Graph:
-    """The graph after a change, equal to a new one compiled from scratch (see Delta for the one condition).
-
-    Old links keep their order, so only the changed links must be looked up, sorted and reversed.
-    """
-    added, removed = np.unique(np.asarray(delta.added, np.int64)), np.asarray(delta.removed, np.int64)
-    remains = np.ones(graph.pages, np.bool_)
-    gone = positions(graph.page_ids, removed)
-    remains[gone[gone != NOWHERE]] = False
-    page_ids = graph.page_ids[remains]
-    new = added[positions(page_ids, added) == NOWHERE]
-    page_ids = np.insert(page_ids, np.searchsorted(page_ids, new), new)
-    row_of, starts, target_ids = _rows(page_ids, delta.source_ids, delta.starts, delta.target_ids)
-    change = _from_rows(page_ids, row_of, starts, target_ids)
-
-    new_position = np.full(graph.pages, NOWHERE, np.uint32)
-    new_position[remains] = positions(page_ids, graph.page_ids[remains])
-    old_position = np.full(len(page_ids), -1, np.int64)
-    old_position[new_position[remains]] = np.flatnonzero(remains)
-    # The links of a source are replaced: its old row of `out` does not count, and it leaves the rows of `into`.
-    old_row = np.where(row_of < 0, old_position, -1)
-    new_source = new_position.copy()
-    new_source[old_position[(row_of >= 0) & (old_position >= 0)]] = NOWHERE
-    return Graph(
-        page_ids,
-        *_merged(old_row, graph.out_starts, graph.out, new_position, change.out_starts, change.out),
-        *_merged(old_position, graph.into_starts, graph.into, new_source, change.into_starts, change.into),
-    )
-
-
-def _from_rows(page_ids: Ids, row_of: Offsets, starts: Offsets, target_ids: Ids) -> Graph:
+    page_ids, starts, target_ids = (np.asarray(ids, np.int64) for ids in (page_ids, starts, target_ids))
+    sources = positions(page_ids, np.asarray(source_ids, np.int64))
+    known = np.flatnonzero(sources != NOWHERE)
+    row_of = np.full(len(page_ids), -1, np.int64)  # the row of each page; -1: it is no source
+    row_of[sources[known]] = known
     out_starts = np.zeros(len(page_ids) + 1, np.int64)
     out = np.empty(len(target_ids), np.uint32)
     _fill_out(page_ids, *_signposts(page_ids), row_of, starts, target_ids, out_starts, out)
@@ -213,51 +167,3 @@ def _turn_round(starts: Offsets, links: Positions, back_starts: Offsets, back: P
             target = links[k]
             back[back_starts[target + 1]] = page
             back_starts[target + 1] += 1
-
-
-def _merged(
-    old_row: Offsets, old_starts: Offsets, old: Positions, new_position: Positions,
-    new_starts: Offsets, new: Positions,
-) -> tuple[Offsets, Positions]:  # fmt: skip
-    """Per page: what is left of its old row, if it had one, together with its new row."""
-    starts = np.zeros(len(old_row) + 1, np.int64)
-    links = np.empty(len(old) + len(new), np.uint32)
-    _merge(old_row, old_starts, old, new_position, new_starts, new, starts, links)
-    return starts, links[: starts[-1]].copy()
-
-
-@compiled(nogil=True)
-def _merge(
-    old_row: Offsets, old_starts: Offsets, old: Positions, new_position: Positions,
-    new_starts: Offsets, new: Positions, starts: Offsets, links: Positions,
-) -> None:  # fmt: skip
-    end = 0
-    for page in range(old_row.size):
-        n, n_end = new_starts[page], new_starts[page + 1]
-        if old_row[page] >= 0:
-            for k in range(old_starts[old_row[page]], old_starts[old_row[page] + 1]):
-                link = new_position[old[k]]
-                if link == NOWHERE:
-                    continue
-                while n < n_end and new[n] < link:
-                    links[end] = new[n]
-                    n += 1
-                    end += 1
-                links[end] = link
-                end += 1
-        while n < n_end:
-            links[end] = new[n]
-            n += 1
-            end += 1
-        starts[page + 1] = end
-
-
-def _rows(
-    page_ids: Ids, source_ids: ArrayLike, starts: ArrayLike, target_ids: ArrayLike
-) -> tuple[Offsets, Offsets, Ids]:
-    """The row of each page (-1: it is no source), with the rows as arrays."""
-    sources = positions(page_ids, np.asarray(source_ids, np.int64))
-    known = np.flatnonzero(sources != NOWHERE)
-    row_of = np.full(len(page_ids), -1, np.int64)
-    row_of[sources[known]] = known
-    return row_of, np.asarray(starts, np.int64), np.asarray(target_ids, np.int64)

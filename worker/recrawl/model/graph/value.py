@@ -1,11 +1,9 @@
-"""The terms with which values follow from scores. SQL computes the values: combined_value() in sql/jobs/opic.sql."""
+"""How values follow from scores. SQL computes the values that are stored: combined_value() in sql/jobs/opic.sql."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-
-from recrawl.model.limits import MOVED
 
 PageColumn = NDArray[np.float32]
 Counts = NDArray[np.int64]
@@ -17,14 +15,14 @@ def has_moved(now: PageColumn, then: PageColumn, share: float) -> NDArray[np.boo
     return moved
 
 
-def terms(weights: Mapping[str, float], mean_relevance: float, last: Mapping[str, float] | None) -> dict[str, float]:
-    """The terms of values. They are the last terms, unless a weight changed, or the mean relevance counts and moved by
-    more than the share MOVED."""
-    now = {**weights, "mean_relevance": mean_relevance}
-    if last is None or any(last.get(name) != weight for name, weight in weights.items()):
-        return now
-    moved = abs(mean_relevance - last["mean_relevance"]) > MOVED * last["mean_relevance"]
-    return now if weights["relevance"] > 0 and moved else dict(last)
+def combined(scores: Mapping[str, PageColumn], weights: Mapping[str, float]) -> PageColumn:
+    """The mean of the scores, weighted; nan if all weights are 0, because values then stay as they are."""
+    combined = np.zeros_like(scores["relevance"])
+    for name, weight in weights.items():
+        if weight > 0:
+            combined += weight * scores[name]
+    total = sum(weights.values())
+    return combined / total if total > 0 else np.full_like(combined, np.nan)
 
 
 def first_share(
