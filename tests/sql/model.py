@@ -135,7 +135,7 @@ class Host:
     busy_until: datetime = NEVER
     blocked_until: datetime = NEVER
     last_revisit: datetime = NEVER
-    put: datetime = NEVER  # when somebody last changed when it is ready
+    put: datetime = NEVER  # when its place in line was last written, other than by a visit: it is not ready before
     known_class: int | None = None  # the best that it had since it was last visited for new pages
     known_due: datetime | None = None  # the first since it was last visited for revisits
 
@@ -207,9 +207,11 @@ class Model:
         if self.gap(name) > before and host.last_start != NEVER:
             host.last_start += timedelta(microseconds=1)
 
-    def crawl_delays_change(self) -> None:
+    def crawl_delays_change(self, t: datetime) -> None:
         """A report sets the crawl delays of hosts after it has moved their slots by all of its results."""
         for name, delay in self.crawl_delays.items():
+            if delay != self.hosts[name].crawl_delay:
+                self.hosts[name].put = t
             self.gap_changes(name, crawl_delay=delay)
         self.crawl_delays = {}
 
@@ -353,14 +355,15 @@ class Model:
         for hold in going:
             hold.page.due = hold.due
             del self.holds[lease_id, hold.page.page_id]
-            self.freed(hold)
-        self.unused(going)
+            self.freed(hold, t)
+        self.unused(going, t)
         return len(going)
 
-    def unused(self, holds: Iterable[Hold]) -> None:
+    def unused(self, holds: Iterable[Hold], t: datetime) -> None:
         """Their slots come back, the last one first."""
         for hold in sorted(holds, key=lambda hold: hold.slot, reverse=True):
             host = self.hosts[hold.page.host]
+            host.put = t
             host.starts.remove(hold.start_by)
             if host.last_start == hold.start_by and hold.handed_out_at > self.default_gap_since:
                 host.last_start = hold.slot - self.gap(hold.page.host)
@@ -368,10 +371,10 @@ class Model:
             if hold.start_by > max(host.starts, default=NEVER):
                 host.free_from = hold.slot
 
-    def freed(self, hold: Hold) -> None:
+    def freed(self, hold: Hold, t: datetime) -> None:
         host = self.hosts[hold.page.host]
         if host.busy_lease == hold.lease_id:
-            host.busy_lease, host.busy_until = None, NEVER
+            host.busy_lease, host.busy_until, host.put = None, NEVER, t
 
     def extended(self, lease_id: int, by: timedelta, t: datetime, latest: datetime) -> datetime | None:
         holds = [h for h in self.holds.values() if h.lease_id == lease_id and h.until > t]
@@ -435,7 +438,8 @@ class Model:
         if code == "duplicate":
             return None
         if said and (hold is None or said > hold.start_by):
-            host.last_start = max(host.last_start, min(said, t))
+            if min(said, t) > host.last_start:
+                host.last_start, host.put = min(said, t), t  # it stands in line anew
             host.starts.append(min(said, t))
             host.free_from = None
         if "crawl_delay" in result:
@@ -465,7 +469,7 @@ class Model:
             return None
         page.last_lease = lease_id
         self.holds = {key: h for key, h in self.holds.items() if h.page is not page or h.lease_id > lease_id}
-        self.freed(hold)
+        self.freed(hold, t)
         page.attempts += outcome in ("missing", "failed", "throttled")
         if decides:
             pass

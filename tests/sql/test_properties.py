@@ -396,8 +396,8 @@ class Crawling(RuleBasedStateMachine):
                 wanted = None if due.year == 9999 else max(due, crawl.now, blocked_until)
                 assert answer["next_fetch_at"] == wanted
                 page.due = due
-        model.crawl_delays_change()
-        model.unused(declined)
+        model.crawl_delays_change(crawl.now)
+        model.unused(declined, crawl.now)
 
     @rule(which=any_number, everything=st.booleans(), others=st.booleans())
     def release(self, which: int, everything: bool, others: bool) -> None:
