@@ -80,6 +80,18 @@ COMMENTS = {
         "measured. next_pages counts it. If the value jumps, a measured budget is too high or too low for a quarter of "
         "an hour."
     ),
+    "table graph_state": (
+        "Results of the last run of the job opic that the values of pages, and new pages, depend on. The table has one "
+        "row."
+    ),
+    "table page_score": (
+        "Scores of pages from the graph of links. Only the job opic writes them, if a score or the value of the page "
+        "changed by more than 1 %."
+    ),
+    "column opic.moved": (
+        "The number of pages that were written: new pages, and pages of which a score or the value changed by more "
+        "than 1 %."
+    ),
     "column graph_state.token": "Not used since version 0002.",
     "column graph_state.terms": "Not used since version 0002.",
     "column pulse.letters": (
@@ -126,14 +138,23 @@ COMMENTS = {
 
 
 def upgrade() -> None:
-    # The replay of sql/ makes on_their_way and opic_run again. A call reads setting first and may then write inbox and
+    # The replay of sql/ makes on_their_way again. A call reads setting first and may then write inbox and
     # graph_news. With locks in this order, a call that has begun can end, and a later one waits for setting.
     op.execute("""
         alter table recrawl_internal.setting drop column memory;
         drop function if exists recrawl_internal.on_their_way(), recrawl_internal.is_news_full();
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
-        drop view if exists recrawl_internal.news_in_graph, recrawl.opic_run;
+        drop view if exists recrawl_internal.news_in_graph;
         drop table recrawl_internal.graph_news;
+        -- Until the replay makes opic_run again it stays, without the dropped column, so that rights on it are kept.
+        do $$ begin
+            if to_regclass('recrawl.opic_run') is not null then
+                create or replace view recrawl.opic_run as
+                select started_at, pages, links, sweeps, residual, error, converged, cash, moved, true as is_full,
+                       seconds
+                from recrawl_internal.opic order by started_at;
+            end if;
+        end $$;
         alter table recrawl_internal.opic drop column is_full;
         alter table recrawl_internal.allocation drop column worth;
         create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
@@ -173,6 +194,8 @@ def downgrade() -> None:
         alter table recrawl_internal.opic alter column is_full drop default;
         alter table recrawl_internal.setting add column memory real not null default 500
             constraint "memory must lie between 0 and 1e6 megabytes" check (memory between 0 and 1e6);
+        comment on column recrawl_internal.setting.memory is
+            'megabytes: the most memory in which a worker keeps the links between two runs of the job opic.';
         alter table recrawl_internal.allocation add column worth float8;
         comment on column recrawl_internal.allocation.worth is
             'The sum of the values of all pages that took part; null = it was not recorded.';

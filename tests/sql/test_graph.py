@@ -51,6 +51,17 @@ def test_links_are_replaced_as_a_whole_distinct_and_without_the_page_itself(craw
     assert linked(crawl) == set()
 
 
+def test_the_same_links_again_write_nothing(crawl: Crawl) -> None:
+    a, b = "http://a.test/", "http://b.test/"
+    crawled(crawl, {a: [b]})
+    before = crawl.rows("select ctid, xmin, * from link")
+    for result in ({"status": 200, "links": [b]}, {"status": 200, "links": [b, b]}, {"status": 404}):
+        crawl.report({"url": a} | result)
+        assert crawl.rows("select ctid, xmin, * from link") == before
+    crawl.report({"url": a, "status": 200, "links": []})
+    assert crawl.rows("select ctid, xmin, * from link") != before
+
+
 def test_successors_and_predecessors_are_found_both_ways(crawl: Crawl) -> None:
     hosts = [f"http://{name}.test/" for name in "abcd"]
     a, b, c, d = hosts

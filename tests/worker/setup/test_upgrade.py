@@ -3,6 +3,7 @@
 import gzip
 import re
 import select
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,27 @@ def test_a_crawl_of_each_release_is_whole_in_this_version_and_goes_on(
     with connect(elsewhere) as connection:
         connection.execute("select unblock_host('host2.test'), fetch_now(array(select page_id from page limit 1000))")
     assert_whole_and_alive(elsewhere)
+
+
+@pytest.mark.parametrize("file", FIXTURES, ids=lambda path: path.name.removesuffix(".sql.gz"))
+def test_an_upgrade_names_the_users_view_that_is_in_its_way_and_keeps_rights_granted_by_hand(
+    file: Path, server: str, new_database: NewDatabase
+) -> None:
+    url, analyst = new_database(), f"recrawl_test_{uuid.uuid4().hex[:12]}"
+    restore_release(file, server, url)
+    with connect(url) as connection:
+        connection.execute(f"create role {analyst}".encode())
+        connection.execute(f"grant select on recrawl.opic_run to {analyst}".encode())
+        connection.execute("create view public.mine as select pages from recrawl.opic_run")
+    with pytest.raises(SystemExit, match=r"this recrawl changes the view recrawl\.opic_run, which .*mine depends on"):
+        migrate.upgrade(url)
+    with connect(url) as connection:
+        connection.execute("drop view public.mine")
+    migrate.upgrade(url)
+    assert rows(url, f"select has_table_privilege('{analyst}', 'recrawl.opic_run', 'select')") == [(True,)]
+    with connect(url) as connection:
+        connection.execute(f"drop owned by {analyst}".encode())
+        connection.execute(f"drop role {analyst}".encode())
 
 
 def test_there_is_a_fixture_of_this_release_from_two_servers() -> None:

@@ -34,6 +34,7 @@ def main(name: str, url: str) -> None:
     except Exception as error:
         outcome = {"ok": False, "message": " ".join((str(error) or type(error).__name__).split())}
     outcome["seconds"] = round(time.monotonic() - started, 3)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
     try:
         print(json.dumps(outcome), file=answer, flush=True)
     except BrokenPipeError:  # the worker has ended
@@ -41,8 +42,9 @@ def main(name: str, url: str) -> None:
 
 
 def _end_with_worker() -> None:
-    """Ends this process when its worker has ended, because another worker may run the job then."""
-    os.read(0, 1)  # returns when standard input is closed: the worker never writes
+    """Ends this process when its worker has ended, because another worker may run the job then. Also ends a process
+    that hangs after its answer."""
+    os.read(0, 1)  # returns when the worker closes standard input: it never writes
     _thread.interrupt_main()
     time.sleep(ABANDONED_AFTER)
     os._exit(1)

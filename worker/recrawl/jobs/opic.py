@@ -16,7 +16,8 @@ from recrawl.model.limits import MOVED, UNKNOWN_RELEVANCE
 from recrawl.words import count, things
 
 # Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
-# authority scores.) So the relative error of the average score is .05 %. A score is written when it changes by 1 %.
+# authority scores.) So the relative error of the average score is .05 %. The scores of a page are written when one of
+# them, or the value of the page, changes by 1 %.
 ERROR, MOST_SWEEPS = 1e-3, 200
 
 
@@ -72,7 +73,7 @@ class Opic(Job):
             run.message = (
                 f"{things(graph.pages, 'page')}, {things(graph.links, 'link')}; "
                 f"the error is {count(found.record['error'])} after {things(found.record['sweeps'], 'sweep')}{hint}; "
-                f"the scores of {things(changed, 'page')} changed"
+                f"the scores or values of {things(changed, 'page')} changed"
             )
         return run.message
 

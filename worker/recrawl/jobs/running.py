@@ -164,7 +164,7 @@ class BatchRunner:
             [sys.executable, "-P", "-m", "recrawl.jobs.child", self.entry.name],
             env=os.environ  # not in its command line, which everybody can read
             | {"DATABASE_URL": self.url, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            stdin=subprocess.PIPE,  # stays open, and so tells the process that this worker is there
+            stdin=subprocess.PIPE,  # open until the process has answered, or this worker has ended
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C reaches only the worker, which stops the job
@@ -174,8 +174,8 @@ class BatchRunner:
             self.stop()
         with self._limited():
             outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
+            process.stdin.close()
             code = process.wait()
-        process.stdin.close()
         process.stdout.close()
         self.process = None
         ending = "SIGKILL; out of memory?" if code == -signal.SIGKILL else f"exit code {code}"
