@@ -89,8 +89,7 @@ COMMENTS = {
         "changed by more than 1 %."
     ),
     "column opic.moved": (
-        "The number of pages that were written: new pages, and pages of which a score or the value changed by more "
-        "than 1 %."
+        "The number of pages that were written: new pages, and pages whose scores or values changed by more than 1 %."
     ),
     "column graph_state.token": "Not used since version 0002.",
     "column graph_state.terms": "Not used since version 0002.",

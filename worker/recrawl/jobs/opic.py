@@ -36,7 +36,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class KnownGraph:
-    """What the database has. Pages are in the order of the graph."""
+    """The graph, values and scores that are stored. Pages are in the order of the graph."""
 
     graph: Graph
     relevance: PageColumn  # NaN = unknown
