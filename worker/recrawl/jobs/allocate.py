@@ -32,6 +32,7 @@ MOST_LISTED = 200  # capped hosts
 
 class Allocate(Job):
     def run(self, tell: Tell = silent) -> str:
+        """Reads the crawl, divides the budget, writes the prices, and moves the due times that do not fit them."""
         with store.runs.run(self.url, "allocate", self.as_of) as run:
             started = time.monotonic()
             crawl = read(self.url, run.connection, tell, self.as_of)
@@ -40,50 +41,64 @@ class Allocate(Job):
                 return run.message
             tell(f"dividing the fetches between {things(crawl.pages, 'page')} on {things(len(crawl.hosts), 'host')}")
             split = crawl.split(crawl.budget)
-            result, record = split.allocation, _record(crawl, split)
+            record = _record(crawl, split)
 
             tell("writing the prices")
             last_day = store.reads.fetches_of_last_day(run.connection, self.as_of or store.reads.clock(run.connection))
-            record["seconds"] = time.monotonic() - started
-            unpinned = crawl.unpinned(split)
-            terms = host_terms(
-                crawl.hosts, crawl.closed_hosts, unpinned.web, unpinned.allocation, result.objective, unpinned.pins
-            )
-            run.put("put_prices", record, *astuple(terms))
-            _put_capped_hosts(run, crawl, split, unpinned)
-            del unpinned
+            _put_prices(run, crawl, split, record | {"seconds": time.monotonic() - started})
+
             tell("making pages due earlier")
-            late_pages = np.flatnonzero(due_moves.too_late(crawl.due_in, result.frequency))
-            brought_forward = run.put_in_chunks(
-                "bring_forward",
-                *_by_id(crawl, result, late_pages),
-                watch=lambda done: tell("making pages due earlier", done, len(late_pages)),
-            )
+            brought_forward = _bring_forward(run, crawl, split, tell)
             if crawl.settings.budget is not None:
                 tell("fitting due times to the budget")
                 _fit(run, crawl, split, last_day)
-            moved = 0
-            if crawl.is_priced_by_the_objective(result):
+            overtook = 0
+            if crawl.is_priced_by_the_objective(split.allocation):
                 tell("ordering the late pages")
-                moved = _overtake(run, crawl, split, last_day)
-            is_share = objective_named(crawl.objective).is_share
-            sentences = [
-                f"{crawl.settings.policy}: expected {crawl.objective} {utility(record['utility'], is_share)}, "
-                f"{utility(record['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
-                f"of {count(record['budget'])} fetches a day, {count(result.spent)} are for revisits, "
-                f"{count(record['for_new'])} for new pages and {count(record['for_retries'])} for retries",
-                f"the gap limits {count(record['capped_hosts'])} of {things(record['hosts'], 'host')}",
-                f"{count(brought_forward)} of {things(crawl.pages, 'page')} are due earlier than before",
-            ]
-            if moved:
-                sentences.append(f"{things(moved, 'late page')} exchanged their due times")
-            needed, got = record["pinned_wanted"], record["pinned"]
-            if got < needed * (1 - 1e-3):
-                sentences.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
-            if reason := crawl.longest_interval_problem(result):
-                sentences.append(reason)
-            run.message = "; ".join(sentences)
+                overtook = _overtake(run, crawl, split, last_day)
+            run.message = _summary(crawl, split, record, brought_forward, overtook)
         return run.message
+
+
+def _put_prices(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, record: dict[str, Any]) -> None:
+    unpinned = crawl.unpinned(split)
+    terms = host_terms(
+        crawl.hosts, crawl.closed_hosts, unpinned.web, unpinned.allocation, split.allocation.objective, unpinned.pins
+    )
+    run.put("put_prices", record, *astuple(terms))
+    _put_capped_hosts(run, crawl, split, unpinned)
+
+
+def _bring_forward(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, tell: Tell) -> int:
+    """Makes pages due earlier that are planned much too late for their new frequency. Returns their number."""
+    late_pages = np.flatnonzero(due_moves.too_late(crawl.due_in, split.allocation.frequency))
+    return run.put_in_chunks(
+        "bring_forward",
+        *_by_id(crawl, split.allocation, late_pages),
+        watch=lambda done: tell("making pages due earlier", done, len(late_pages)),
+    )
+
+
+def _summary(
+    crawl: AllocationInput, split: BudgetSplit, record: dict[str, Any], brought_forward: int, overtook: int
+) -> str:
+    is_share = objective_named(crawl.objective).is_share
+    sentences = [
+        f"{crawl.settings.policy}: expected {crawl.objective} {utility(record['utility'], is_share)}, "
+        f"{utility(record['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
+        f"of {count(record['budget'])} fetches a day, {count(split.allocation.spent)} are for revisits, "
+        f"{count(record['for_new'])} for new pages and {count(record['for_retries'])} for retries",
+        f"the gap limits {count(record['capped_hosts'])} of {things(record['hosts'], 'host')}",
+        f"{count(brought_forward)} of {things(crawl.pages, 'page')} are due earlier than before",
+    ]
+    if overtook:
+        sentences.append(f"{things(overtook, 'late page')} exchanged their due times")
+    needed, got = record["pinned_wanted"], record["pinned"]
+    if got < needed * (1 - 1e-3):
+        sentences.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
+    if reason := crawl.longest_interval_problem(split.allocation):
+        sentences.append(reason)
+    return "; ".join(sentences)
 
 
 def _fit(
