@@ -150,7 +150,8 @@ class Page:
     value: float = 1
     state: str = "live"
     attempts: int = 0
-    was_missing: bool = False  # the last time that anything came of it
+    was_missing: bool = False
+    is_denied: bool = False  # the last time that anything came of it
     last_lease: int = 0
     stale_lease: int = 0
     fetched_at: datetime | None = None
@@ -193,7 +194,7 @@ class Model:
         moved = {}
         for page in self.pages.values():
             follows = page.state == "live" and page.attempts == 0 and page.rate is None and page.pinned is None
-            if follows and page.fetched_at and page.due and page.due > t:
+            if follows and page.fetched_at and not page.is_denied and page.due and page.due > t:
                 sooner = page.due + timedelta(days=1 / per_day - 1 / self.frequency)
                 moved[page.page_id] = max(sooner, page.fetched_at + SHORTEST_INTERVAL, t)
         self.frequency = per_day
@@ -451,7 +452,7 @@ class Model:
         )
         attempts, was_missing = page.attempts, page.was_missing
         if (code == "ok" and outcome != "declined") or (outcome == "fetched" and is_news):
-            page.was_missing = outcome in ("missing", "moved")
+            page.was_missing, page.is_denied = outcome in ("missing", "moved"), outcome == "denied"
         if outcome == "fetched" and (code == "ok" or is_news):
             seen_at = min(said or (hold.slot if hold else t), t)
             if hold:

@@ -5,11 +5,20 @@ The clock that only runs forward, by which programs wait, stays as it is.
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+
+
+def remove_remains() -> None:
+    """Removes the semaphores and the shared memory of killed processes. libfaketime names them by the number of the
+    process, and a process that gets the same number later may not start."""
+    for remains in Path("/dev/shm").glob("*faketime_s*_*"):
+        if not Path("/proc", remains.name.rpartition("_")[2]).exists():
+            with suppress(OSError):  # of another user, or another test was first
+                remains.unlink()
 
 
 class Clock:
@@ -42,6 +51,7 @@ class Clock:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Programs that start now are under it."""
+        remove_remains()
         before = dict(os.environ)
         os.environ.update(self.environment)
         try:

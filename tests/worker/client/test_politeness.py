@@ -25,8 +25,8 @@ from recrawl.client.clock import Clock
 from recrawl.client.database import Database
 from recrawl.client.sitemap_pages import take_sitemap
 from web import Answer, Request, Web, links
+from worker.clock import LIBRARY, remove_remains
 
-FAKETIME = [*Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
 DENY = "User-agent: *\nDisallow: /private\n"
 
 
@@ -375,7 +375,7 @@ def test_a_slow_link_brings_no_two_requests_closer_and_stops_nothing(
         assert web.apart(host)[0] > GAP - 2 * LATE
 
 
-@pytest.mark.skipif(not FAKETIME, reason="apt install faketime")
+@pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 @pytest.mark.parametrize("wrong_by", ["-7m", "+7m"])
 def test_a_wall_clock_that_is_minutes_wrong_changes_nothing(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site, wrong_by: str, tmp_path: Path
@@ -402,8 +402,9 @@ async def main():
 print(time.time())
 asyncio.run(main())
 """)
+    remove_remains()
     environment = os.environ | {
-        "LD_PRELOAD": str(FAKETIME[0]), "FAKETIME": wrong_by, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "no_proxy": "*"
+        "LD_PRELOAD": str(LIBRARY), "FAKETIME": wrong_by, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "no_proxy": "*"
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, tmp_path / "crawler.py", url], env=environment, capture_output=True, text=True, timeout=300
