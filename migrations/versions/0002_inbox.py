@@ -85,11 +85,12 @@ COMMENTS = {
         "row."
     ),
     "table page_score": (
-        "Scores of pages from the graph of links. Only the job opic writes them, if a score or the value of the page "
-        "changed by more than 1 %."
+        "Scores of pages from the graph of links. Only the job opic writes them, if in_links changed, or if a score or "
+        "the value of the page changed by more than 1 %."
     ),
     "column opic.moved": (
-        "The number of pages that were written: new pages, and pages whose scores or values changed by more than 1 %."
+        "The number of pages that were written: new pages, pages whose number of links to them changed, and pages "
+        "whose scores or values changed by more than 1 %."
     ),
     "column graph_state.token": "Not used since version 0002.",
     "column graph_state.terms": "Not used since version 0002.",
@@ -145,7 +146,8 @@ def upgrade() -> None:
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
         drop view if exists recrawl_internal.news_in_graph;
         drop table recrawl_internal.graph_news;
-        -- Until the replay makes opic_run again it stays, without the dropped column, so that rights on it are kept.
+        -- opic_run stays until the replay makes it anew, so that rights on it are kept. The dropped column is_full was
+        -- true in each run.
         do $$ begin
             if to_regclass('recrawl.opic_run') is not null then
                 create or replace view recrawl.opic_run as

@@ -2,7 +2,7 @@
 -- (held_due), so that no other call finds it while the lease runs.
 
 -- A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its next
--- revisit (new_credit), and its places in the two queues of hosts.
+-- revisit (new_credit), and its places in the two queues of hosts. place_after_visit() needs is_back_soon.
 create or replace function host_after(
     h host, o host_visited, a ask
 ) returns table (
@@ -27,8 +27,6 @@ begin atomic
                case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
                credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t, (a.s).discovery) as new_credit,
-               -- If it is not back soon, it keeps no place that is due already: until its slot each scan would pass
-               -- over it.
                o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
     ) n
     cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;

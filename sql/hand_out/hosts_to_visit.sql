@@ -4,8 +4,9 @@
 -- The hosts are locked. A host that another transaction has locked is skipped. SKIP LOCKED does not skip hosts that
 -- this transaction has locked itself, so a condition excludes the hosts that this round has chosen already.
 --
--- Cost: an index scan over a queue of hosts, from the host that is ready first to the end of the look-ahead. If a host
--- has given a page from the other queue, it may still stand in this range without a slot. The scan skips such hosts.
+-- Cost: an index scan over a queue of hosts, from the host that is ready first to the end of the look-ahead. A host
+-- that has just given a page from one queue may keep its place in the other queue, although it has no free slot. The
+-- scan reads such a host, and does not choose it.
 
 -- The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of at
 -- most per_host slots.
@@ -80,7 +81,7 @@ begin
             cross join lateral (
                 select h.ctid as tid from host h
                 where h.new_class = c.class and h.new_ready_at between c.since and a.slots_until
-                      and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
+                  and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
                   and has_slot(h, null, a)
                 order by h.new_ready_at
                 limit max_hosts

@@ -5,14 +5,16 @@
 --   1. Check the arguments. Stop if the crawl is paused.
 --   2. Do upkeep if it is due.
 --   3. Divide the n pages between new pages and revisits, by the setting `discovery`.
---   4. Round by round: lock the first hosts of both queues. Hosts that another transaction has locked are skipped
---      (hosts_to_visit.sql).
---   5. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
---   6. If no host is left: take back ended leases, and apply waiting entries of the inbox. If no host is left after
+--
+-- Then round by round, until n pages are handed out or no host is left:
+--
+--   4. Lock the first hosts of both queues. Hosts that another transaction has locked are skipped (hosts_to_visit.sql).
+--   5. If no host is left: take back ended leases, and apply waiting entries of the inbox. If no host is left after
 --      that: visit hosts whose first revisit becomes due later, within the look-ahead. (A host that is visited gives
 --      such revisits too.)
+--   6. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
 --
--- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages, and
+-- Steps 4 and 6 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages, and
 -- pages are locked before hosts. If an earlier call in this transaction has locked hosts and upkeep now locked pages, a
 -- report that holds a page could wait for such a host, while this transaction waits for the page. So upkeep needs a
 -- transaction without an id: a transaction that locks a row gets one.
@@ -100,13 +102,13 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;
+    may_do_upkeep  constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give
     wanted         int := n;
     wanted_new     int;                -- new pages among the wanted
     most_new       int;                -- new pages that the budget allows
-    entries_left   int := 10200;       -- entries of the inbox that step 6 may still apply; all of them take about .2 s
+    entries_left   int := 10200;       -- entries of the inbox that step 5 may still apply; all of them take about .2 s
     drained        int;
     visit          visits;
     this_lease     bigint;
@@ -126,35 +128,36 @@ begin
 
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
-        perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_reap;
-        perform clock_was_ahead(t) where not may_reap;    -- like a tick: stores latest_tick, skips ids after a crash
+        perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_do_upkeep;
+        -- like a tick: stores latest_tick, skips ids after a crash
+        perform clock_was_ahead(t) where not may_do_upkeep;
     end if;
 
     -- 3
     pages_per_host := pages_per_host(a, n);
-    -- Rounded by the draw, so that the mean over many calls is n × discovery, even if n is 1. A host with both kinds
-    -- gives the kind that is asked first. So new pages are asked first in the share `discovery` of the calls. If n is
-    -- 1, these are the calls with wanted_new = 1.
+    -- The draw decides whether n × discovery is rounded up or down. Its mean over many calls is right, even if n is 1.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
+    -- A host with both kinds gives the kind that is asked first: new pages in the share `discovery` of the calls. If n
+    -- is 1, these are the calls in which wanted_new is 1.
     new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
         -- 4
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, pages_per_host);
-        -- 6
+        -- 5
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
             if entries_left > 0 then
-                perform reap_at(t, 100) where may_reap and this_lease is null;
+                perform reap_at(t, 100) where may_do_upkeep and this_lease is null;
                 drained := drain_at(t, least(entries_left, 10 * least(n, 1000) + 200));
                 entries_left := case when drained > 0 then entries_left - drained else 0 end;
                 continue when drained > 0;
             end if;
-            exit when a.head_due_until = a.slots_until;
+            exit when a.head_due_until = a.slots_until;        -- later revisits were visited too
             a.head_due_until := a.slots_until;
             continue;
         end if;
-        -- 5
+        -- 6
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query select * from hand_out(a, visit, this_lease, nth);
         get diagnostics given = row_count;

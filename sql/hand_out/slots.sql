@@ -4,7 +4,8 @@
 -- index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
 
 -- The next pages of the locked hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host
--- without such a page has one row without a page.
+-- without such a page has one row without a page. The row of a revisit has a due_at and no rank, and tid is its row in
+-- queue. The row of a new page has a rank and no due_at, and tid is its row in new_page.
 create or replace function slots_of(a ask, v visits)
 returns table (
     host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,

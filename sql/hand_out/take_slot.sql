@@ -9,7 +9,7 @@ declare
     s     setting;
     h     host;
     id    bigint;
-    slot timestamptz;
+    slot  timestamptz;
     ends  timestamptz;
 begin
     select * into s from setting;

@@ -72,16 +72,26 @@ return case
              when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
 end;
 
--- The verdict on a result: the outcome of its request, and whether the result counts.
+-- The verdict on a result: the outcome of its request, the code of the answer, and two truths. judge() adds two more:
+--
+--     the result                            code          is_on_lease   is_observed   is_counted    sets_due
+--     is on a running lease of its page     ok            yes           if fetched    yes           yes
+--     has no lease_id                       ok            no            if fetched    yes           due or declined
+--     is on a lease that has ended          stale_lease   no            if news       if observed   no
+--     comes after another result            duplicate     no            no            no            no
+--     is wrong, or its page is unknown      invalid, …    no            no            no            no
+--
+--     is_on_lease   it ends the lease of the page
+--     is_observed   it is a successful fetch of the page. «If news»: it is if it was fetched, no newer report came
+--                   first, and the lease was given out
+--     is_counted    it changes the row of the page
+--     sets_due      it gives the page a new due time. Without lease_id: only if it has the key due or declined
 --
 -- seen_at is when the page was seen. If the result gives no time, a leased page was seen in its slot. The time of a
 -- leased page is never before its lease began or before its last successful fetch.
 --
--- is_observed: a result on a lease that has ended counts as a fetch too, unless a newer report came first or that lease
--- was never given out.
---
--- A result ends a page if it stops or postpones its fetches: 410, a permanent redirect, declined, or a due time, which
--- can lie in the year 2200.
+-- With ends_without_lease = false, a result without lease_id is invalid if it stops or postpones the fetches of the
+-- page: 410, a permanent redirect, declined, or a due time, which can lie in the year 2200.
 --
 -- turn is the place of the result among the results of its page in the same call (turns_of): `first` = it is the one
 -- that may count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease
@@ -174,12 +184,15 @@ create or replace function page_after(
 ) returns page_after
 language sql stable parallel safe
 return (state, moved_to, due_at, due_is,
+        -- reported_at, last_status, is_denied
         case when v.outcome = 'declined' then p.reported_at else t end,
         case when v.outcome = 'declined' then p.last_status else r.status end,
         case when v.outcome = 'declined' then p.is_denied when v.outcome = 'denied' then true end,
+        -- attempts
         case when v.outcome in ('fetched', 'denied') then 0
              when v.is_on_lease and v.outcome in ('missing', 'failed', 'throttled') then least(p.attempts + 1, 30000)
              else p.attempts end,
+        -- last_lease, stale_lease, relevance
         case when v.is_on_lease then r.lease_id else p.last_lease end,
         case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
         coalesce((r.extras).relevance::real, p.relevance))::page_after;
@@ -190,15 +203,19 @@ create or replace function fetches_after(t timestamptz, r result, p page, v verd
 returns fetches_after
 language sql stable parallel safe
 return case when v.is_observed then
-           (v.seen_at,
+           (-- fetched_at, successes, changes
+            v.seen_at,
             p.successes + 1,
             least(p.changes + case when p.fetched_at is not null
                                    then coalesce(c.counted, c.has_changed::int, 0) else 0 end::bigint, 2147483647),
+            -- seen_changes, seen_days, frequency
             coalesce(e.seen_changes, p.seen_changes),
             coalesce(e.seen_days, p.seen_days),
             e.frequency,
+            -- base_at, planned_due
             case when c.is_open then c.compared_since end,
             null,
+            -- etag, last_modified, content_hash, sketch
             coalesce(r.etag, case when c.is_same then p.etag end),
             coalesce(case when not c.is_open and r.last_modified is not null then least(r.last_modified, t) end,
                      case when c.is_same then p.last_modified end),
@@ -221,6 +238,7 @@ return case
     when v.outcome = 'throttled' or l.is_busy or (r.extras).crawl_delay between 0 and 1e9
          or r.fetched_at > coalesce(l.start_by, '-infinity') then
         (p.host_id, v.outcome = 'throttled', retry_after, r.status,
+         -- late_start, freed_by, crawl_delay
          case when r.fetched_at > coalesce(l.start_by, '-infinity')
               then least(r.fetched_at, t) end,
          case when l.is_busy then r.lease_id end,
@@ -230,47 +248,47 @@ end;
 
 -- Everything that follows from one result, in four steps:
 --
---   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
+--   1. The verdict, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
---   3. When the page is due next. A result on the lease that holds the page moves the due time. A result without
---      lease_id moves it if it gives due or declined. If a lease holds the page, the new due time lasts only until that
---      lease ends.
+--   3. When the page is due next. If a result without lease_id sets the due time of a leased page, that due time lasts
+--      only until the lease ends.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
+--
+-- A query names its result first: step 4 stands at its top, steps 1 to 3 follow.
 create or replace function judge(
     t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules
 ) returns setof judgement
 language sql stable rows 1
 begin atomic
-    -- 4. The columns of judgement, in their order.
-    -- answer
+    -- 4.
     select (r.ord, r.page_id, v.code, detail_of(v.code, v.is_observed, r),
             case when n.state = 'live' and not is_never(n.due_at) then greatest(n.due_at, t) end, null
-           )::recrawl.report_result,
+           )::recrawl.report_result as answer,
            v.is_on_lease,
            v.is_observed,
-           case when d.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end,
-           case when d.is_counted then fetches_after(t, r, p, v, c, e) end,
-           case when d.is_counted then (r.extras).meta end,
-           -- move
+           case when d.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end
+               as page_after,
+           case when d.is_counted then fetches_after(t, r, p, v, c, e) end as fetches_after,
+           case when d.is_counted then (r.extras).meta end as meta,
            case when n.state <> p.state
                      or d.sets_due and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
                (p.host_id, p.page_id, d.old_due, case when not v.is_on_lease and p.due_at is null then -p.value end,
-                v.is_on_lease and v.outcome = 'failed')::page_move end,
-           host_update_of(t, r, p, l, v, d.retry_after),
-           -- unused_slot
+                v.is_on_lease and v.outcome = 'failed')::page_move end as move,
+           host_update_of(t, r, p, l, v, d.retry_after) as host_update,
            case when v.is_on_lease and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
-                then (p.host_id, l.slot, l.start_by)::slot_of_host end,
+                then (p.host_id, l.slot, l.start_by)::slot_of_host end as unused_slot,
            case when e.days is not null then
-               (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end,
-           -- pulse: the letter of the result, how many seconds the fetch was late, and how many whole intervals passed
+               (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end as observation,
+           -- the letter of the result, how many seconds the fetch was late, and how many whole intervals passed
            (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
-            d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part
+            d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part as pulse
     -- 1.
     from verdict_on(t, r, p, l, moved_to, turn, rules) v
     cross join lateral comparison(r, p, v.seen_at) c
     -- 2.
     left join lateral evidence_after(p, c, own, rules) e on v.is_observed
+    -- 3. d: what the due time depends on. n: the page after the report.
     cross join lateral (
         select v.code = 'ok' or v.is_observed as is_counted,
                case when v.is_on_lease then l.held_due else p.due_at end as old_due,
@@ -283,7 +301,6 @@ begin atomic
                page_frequency(case when v.is_observed then e.frequency else p.frequency end,
                               p.pinned_rate, (rules.setting).frequency) as per_day
     ) d
-    -- 3.
     cross join lateral (
         select case when v.code = 'ok' and p.state = 'live' and v.outcome in ('gone', 'moved') then v.outcome
                     else p.state end as state,

@@ -22,9 +22,15 @@ This page is generated from the comments in the database and from the files of `
 
 Each file of [versions/0001_first](versions/0001_first) creates one group of tables. Its first lines say what the tables
 are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two queues of hosts.
-[queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page. What it says of inbox is no longer true:
-[drain.sql](../sql/upkeep/drain.sql) has the kinds of entries since version 0002. The table graph_news of graph.sql is
-gone since then too.
+[queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page.
+
+These files stay as they were released. Version 0002 changed three things that they show. [The tables](#inbox) below are
+as they are now.
+
+* inbox: [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries.
+* graph.sql: the table graph_news and the column opic.is_full are gone. The columns token and terms of graph_state are
+  not used.
+* settings.sql: the setting memory is gone.
 
 A *revisit* is a fetch of a page that was handed out before. *Upkeep* is the work on the queue that a worker does
 continuously, for example to take back pages of ended leases.

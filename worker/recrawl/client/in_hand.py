@@ -17,7 +17,8 @@
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
 It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
-once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page.
+once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page. The page is then
+settled: it keeps its state until the one who ends it says how, a moment later.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: they go to OVER
 instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request. Such a page is
@@ -265,12 +266,13 @@ class InHand:
         return request
 
     def robots_came(self, request: Page, failed: Result | None = None) -> None:
-        """The request for a robots.txt has ended, or it was not made. `request` is the first request for it. Redirects
-        may have led to another site, but the rules belong to the site of `request`. The pages that wait for the rules
-        always become ready. If the rules are still unknown, the next page asks for them again.
+        """The request for a robots.txt has ended, or it was not made. `request`: the first request for it. Redirects
+        may have led to another site, but the rules belong to the site of `request`.
 
-        The page that gave its slot to the request goes back, and gets a slot later. But if the rules cannot be known,
-        it is reported with the result `failed`, and an extra request is dropped."""
+        The pages that wait for the rules become ready. If the rules are still unknown, the next page asks again.
+
+        The page that gave its slot to the request is released, so it gets another slot later. If the rules cannot be
+        known (`failed`), it is reported with this result instead. An extra request is dropped then."""
         robots = self._robots_requests.pop(site_of(request.url))
         for page in robots.waiting:
             if self.state(page) is BEHIND_ROBOTS:

@@ -112,7 +112,7 @@ class Plan:
         ]
 
     def _gain_of_half_the_gap(self, place: int) -> float:
-        """The gain by a new division and allocation, with the slots that the host has at half the gap."""
+        """How much more utility the best allocation has if the gap of this host is halved."""
         crawl, now = self.crawl, self.present.allocation
         per_day = crawl.slots.per_day.copy()
         per_day[place] = crawl.slots_with_half_the_gap[place]

@@ -39,7 +39,9 @@ class ContentPage:
 
     regions: tuple[Region, ...]
     updated_at: tuple[Floats, ...]  # the times of the updates of each region
-    least: tuple[NDArray[np.float64], ...]  # the least hashes of the part that stays, then of each item of each region
+    # For sketch(): the least values of the hashes over the part that never changes; then for each region the values of
+    # each of its items.
+    least: tuple[NDArray[np.float64], ...]
     sketches: dict[float, Floats] = field(default_factory=dict)
 
     @property

@@ -154,7 +154,7 @@ class DashboardHandler(BaseHTTPRequestHandler):
         self.send(status, refusal(f"{status.phrase}.", "The dashboard answers GET and HEAD only."))
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Nothing: a document that refreshes itself would fill the log."""
+        """Logs nothing: the browser asks for the page again every few seconds, and would fill the log."""
 
 
 def trouble(headline: str, detail: str, live_seconds: float | None = REFRESH_SECONDS) -> str:

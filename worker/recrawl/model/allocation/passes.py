@@ -197,9 +197,10 @@ def passes_for(objective: Objective) -> Passes:
 
     @compiled_in_order(objective.name)
     def price_of_host(value, rate, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
-        """Two prices and the demand of the host's pages at each: at least `wanted` at the first, at most at the second.
+        """Two prices, and the demand of the host's pages at each: at least `wanted` at the first price, at most
+        `wanted` at the second. They are the same if one price buys exactly `wanted`.
 
-        They are the same if one price buys exactly `wanted`. `low` buys too much. `price` is tried first.
+        `low`: a price that buys too much. `price`: the price to try first, 0 = unknown.
         """
         if wanted == 0.0:
             price = max(low, top_price(value, rate, 0, value.size, 0.0))
@@ -318,9 +319,10 @@ def passes_for(objective: Objective) -> Passes:
         for host in range(cap.size):
             start, stop, floor = pages.starts[host], pages.starts[host + 1], pages.floor[host]
             value, rate = pages.value[start:stop], pages.rate[start:stop]
-            if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may equal the cap
+            # With a tolerance: a host whose pages are all at the floor may want exactly its cap, at each price.
+            if at_high[host] > cap[host] * (1.0 + TOLERANCE):
+                # At the common price `high` its pages want more than its cap. So it has a price of its own, above that.
                 wanted = cap[host]
-                # At the price `high` the host is still above its cap, so its own price is higher.
                 lower, at_lower, upper, at_upper = price_of_host(
                     value, rate, wanted, floor, ceiling, high, at_high[host], high
                 )
