@@ -89,7 +89,7 @@ COMMENTS = {
         "the value of the page changed by more than 1 %."
     ),
     "column opic.moved": (
-        "The number of pages that were written: new pages, pages whose number of links to them changed, and pages "
+        "The number of pages that were written: new pages, pages whose number of incoming links changed, and pages "
         "whose scores or values changed by more than 1 %."
     ),
     "column graph_state.token": "Not used since version 0002.",
@@ -146,8 +146,8 @@ def upgrade() -> None:
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
         drop view if exists recrawl_internal.news_in_graph;
         drop table recrawl_internal.graph_news;
-        -- opic_run stays until the replay makes it anew, so that rights on it are kept. The dropped column is_full was
-        -- true in each run.
+        -- opic_run stays until the replay makes it anew, so that rights on it are kept. Until then its column is_full
+        -- is true in each row, also for old runs that read only the changes.
         do $$ begin
             if to_regclass('recrawl.opic_run') is not null then
                 create or replace view recrawl.opic_run as

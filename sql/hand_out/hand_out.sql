@@ -2,7 +2,8 @@
 -- (held_due), so that no other call finds it while the lease runs.
 
 -- A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its next
--- revisit (new_credit), and its places in the two queues of hosts. place_after_visit() needs is_back_soon.
+-- revisit (new_credit), and its places in the two queues of hosts. is_back_soon: the host waits for no leased page, and
+-- its next slot is at most 10 seconds after the look-ahead. place_after_visit() says why this matters.
 create or replace function host_after(
     h host, o host_visited, a ask
 ) returns table (
@@ -44,7 +45,8 @@ begin
     with
     -- The candidates. Those that get a slot have columns of page. The others are neither dropped nor given. dropped:
     -- not live, so its row in queue or new_page is deleted. given: leased now. A page that was reported on a newer
-    -- lease is not given: after the first round of this call, a newer call got the page, and it was reported.
+    -- lease is not given. (Between two rounds of this call, a newer call can take the page, and its report can make the
+    -- page due again.)
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,

@@ -6,7 +6,7 @@
 --   2. Do upkeep if it is due.
 --   3. Divide the n pages between new pages and revisits, by the setting `discovery`.
 --
--- Then round by round, until n pages are handed out or no host is left:
+-- Then in rounds, until n pages are handed out or step 5 finds no more hosts (at most 100 rounds):
 --
 --   4. Lock the first hosts of both queues. Hosts that another transaction has locked are skipped (hosts_to_visit.sql).
 --   5. If no host is left: take back ended leases, and apply waiting entries of the inbox. If no host is left after
@@ -16,8 +16,8 @@
 --
 -- Steps 4 and 6 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages, and
 -- pages are locked before hosts. If an earlier call in this transaction has locked hosts and upkeep now locked pages, a
--- report that holds a page could wait for such a host, while this transaction waits for the page. So upkeep needs a
--- transaction without an id: a transaction that locks a row gets one.
+-- report that holds a page could wait for such a host, while this transaction waits for the page. So upkeep
+-- that locks pages needs a transaction without an id: a transaction that locks a row gets one.
 
 -- Raises if an argument of next_pages is out of its range, or if the login may not have n more pages.
 create or replace function check_arguments(
@@ -67,7 +67,7 @@ begin
     a.slots_until := a.slots_from + in_seconds(ahead);
     a.head_due_until := t;
     a.lease_ends := a.slots_until + in_seconds(lease);
-    a.per_host := least(per_host, 1000000);            -- a million times the longest gap still fits in an interval
+    a.per_host := least(per_host, 1000000);            -- slots_end() multiplies it by a gap: an interval must hold that
     a.s := s;
     if host is not null then
         a.only_host := coalesce(host_id_of('next_pages', host), 0);
@@ -102,7 +102,7 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    may_do_upkeep  constant boolean := pg_current_xact_id_if_assigned() is null;
+    may_lock_pages constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give
     wanted         int := n;
@@ -128,14 +128,15 @@ begin
 
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
-        perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_do_upkeep;
+        perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_lock_pages;
         -- like a tick: stores latest_tick, skips ids after a crash
-        perform clock_was_ahead(t) where not may_do_upkeep;
+        perform clock_was_ahead(t) where not may_lock_pages;
     end if;
 
     -- 3
     pages_per_host := pages_per_host(a, n);
-    -- The draw decides whether n × discovery is rounded up or down. Its mean over many calls is right, even if n is 1.
+    -- The draw decides whether n × discovery is rounded up or down. So the mean of wanted_new over many calls is
+    -- n × discovery, even if n is 1.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     -- A host with both kinds gives the kind that is asked first: new pages in the share `discovery` of the calls. If n
     -- is 1, these are the calls in which wanted_new is 1.
@@ -148,12 +149,12 @@ begin
         -- 5
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
             if entries_left > 0 then
-                perform reap_at(t, 100) where may_do_upkeep and this_lease is null;
+                perform reap_at(t, 100) where may_lock_pages and this_lease is null;
                 drained := drain_at(t, least(entries_left, 10 * least(n, 1000) + 200));
                 entries_left := case when drained > 0 then entries_left - drained else 0 end;
                 continue when drained > 0;
             end if;
-            exit when a.head_due_until = a.slots_until;        -- later revisits were visited too
+            exit when a.head_due_until = a.slots_until;        -- there is no further host
             a.head_due_until := a.slots_until;
             continue;
         end if;

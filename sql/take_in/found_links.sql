@@ -12,7 +12,7 @@ declare
     pages    bigint[];
     led_to   found_links[];
 begin
-    -- The value of a link is the first value of its target, if that is a new page.
+    -- If the target of a link is a new page, it gets the value of the link.
     select array_agg((
         (l.url, l.value, null, null, null, null, l.depth, l.left_host)::given_url, r.ord, l.is_redirect, r.page_id,
         any_locked and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))

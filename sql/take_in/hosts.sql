@@ -43,7 +43,8 @@ begin
     where (n.name in (select u.name from unknown u where u.is_asked_as)) is true;
 
     -- A new statement has a new snapshot: another transaction may have made the other host. The lock is for set_host,
-    -- which gives max_pages to all names of a host: it waits, and then sees these names.
+    -- which gives max_pages to all names of a host: set_host waits until this transaction ends, and then sees these
+    -- names.
     if made is not null then
         perform from host_name n where n.name in (select unnest(hosts)) order by n.name for share;
         update host_name n set host_id = other.host_id, max_pages = other.max_pages

@@ -1,7 +1,7 @@
 -- Judges a result: whether it counts, what it teaches about the rate, and when its page is due next. All functions of
 -- this file take what they need as arguments and read no table. Their usual arguments:
 --
---   t    the time of the report             v    the verdict: what became of the request, whether the result counts
+--   t    the time of the report             v    the verdict on the result, see verdict_on()
 --   r    the result                         c    the comparison of the fetch with the page (comparison.sql)
 --   p    the page before the report         e    the evidence after the fetch; null if it is no observation
 --   l    the place of the page in the lease that the result names; null if that lease does not run or has no such page
@@ -72,20 +72,31 @@ return case
              when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
 end;
 
--- The verdict on a result: the outcome of its request, the code of the answer, and two truths. judge() adds two more:
+-- The verdict on a result: the outcome of its request, the code of the answer, seen_at, and two booleans. judge() adds
+-- two more booleans:
 --
---     the result                            code          is_on_lease   is_observed   is_counted    sets_due
---     is on a running lease of its page     ok            yes           if fetched    yes           yes
---     has no lease_id                       ok            no            if fetched    yes           due or declined
---     is on a lease that has ended          stale_lease   no            if news       if observed   no
---     comes after another result            duplicate     no            no            no            no
---     is wrong, or its page is unknown      invalid, …    no            no            no            no
+--     the result                            code           is_on_lease   is_observed   is_counted    sets_due
+--     is on a running lease of its page     ok             yes           if fetched    yes           yes
+--     has no lease_id                       ok             no            if fetched    yes           if due or declined
+--     is on a lease that has not its page   stale_lease    no            if news       if observed   no
+--     repeats another result                duplicate      no            no            no            no
+--     names no known page                   unknown_page   no            no            no            no
+--     has an error                          invalid        no            no            no            no
 --
 --     is_on_lease   it ends the lease of the page
---     is_observed   it is a successful fetch of the page. «If news»: it is if it was fetched, no newer report came
---                   first, and the lease was given out
+--     is_observed   it is a successful fetch of the page. «If news» = yes if it was fetched, next_pages gave out this
+--                   lease, no newer result was recorded before, and no other result goes first in this call (turn)
 --     is_counted    it changes the row of the page
---     sets_due      it gives the page a new due time. Without lease_id: only if it has the key due or declined
+--     sets_due      it decides when the page is due next (after 410 or a permanent redirect: never)
+--
+-- A lease that has ended has no pages any more. A result repeats another one in four cases:
+--
+--   * A result on the same lease was reported before and counted, or goes first in this call.
+--   * It has no lease_id, and is not newer than the last fetch.
+--   * It is on a running lease, and a result on a newer lease was reported before.
+--   * Another result goes first in this call: turn is `outranked`, or both have no lease_id.
+--
+-- A result on a lease that has not its page repeats another one only in the first case.
 --
 -- seen_at is when the page was seen. If the result gives no time, a leased page was seen in its slot. The time of a
 -- leased page is never before its lease began or before its last successful fetch.
@@ -254,7 +265,7 @@ end;
 --      only until the lease ends.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 --
--- A query names its result first: step 4 stands at its top, steps 1 to 3 follow.
+-- In SQL the result of a query stands first. So step 4 is at the top, and steps 1 to 3 follow.
 create or replace function judge(
     t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules
 ) returns setof judgement
@@ -288,7 +299,7 @@ begin atomic
     cross join lateral comparison(r, p, v.seen_at) c
     -- 2.
     left join lateral evidence_after(p, c, own, rules) e on v.is_observed
-    -- 3. d: what the due time depends on. n: the page after the report.
+    -- 3. d: what the due time and step 4 depend on. n: the state and the due time of the page after the report.
     cross join lateral (
         select v.code = 'ok' or v.is_observed as is_counted,
                case when v.is_on_lease then l.held_due else p.due_at end as old_due,

@@ -1,9 +1,9 @@
 -- Judges the results of a report, each with its page and its place in the lease that it names. judged_results() and
 -- page_in() are inlined into the plan of record_pages(), so they have no search_path of their own and are not volatile.
 
--- The page in a place of the table page, if it is visible there. This is a function, because the planner then knows the
--- type of the row, and reads a column without building the whole row. The «offset 0» keeps the planner from making a
--- join of it.
+-- The row of page that is stored at tid, if this statement can see it. This is a function, because the planner then
+-- knows the type of the row, and reads a column without building the whole row. The «offset 0» keeps the planner from
+-- making a join of it.
 create or replace function page_in(tid tid) returns setof page
 language sql stable rows 1
 begin atomic

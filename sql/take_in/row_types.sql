@@ -132,7 +132,9 @@ comment on type result is
     'and the columns of extras, are keys of an element of report.';
 comment on type lease_place is 'The place of one page in its lease: its slot and its due times.';
 comment on type judging_rules is 'The rules that the judgement of a result depends on, next to its page and its host.';
-comment on type verdict is 'The outcome of a request, and what its result is: see verdict_on().';
+comment on type verdict is
+    'The outcome of a request, the code of the answer, and whether the result ends a lease or is a successful fetch: '
+    'see verdict_on().';
 comment on type page_comparison is 'How a fetch compares with what is known of its page.';
 comment on type evidence is 'The evidence for the rate of a page after a fetch, and the new frequency.';
 comment on type page_after is

@@ -6,8 +6,8 @@
 -- are ready at 12:00 or later, so scans begin shortly before 12:00 and skip the dead entries of the morning.
 --
 -- A horizon is a hint. A transaction that writes a time and commits more than slack() later can leave a row below the
--- horizon. A recheck, which scans from the very beginning, finds such rows within seconds. The rechecks use at most a
--- hundredth of the time, but come at least every four minutes, even if a snapshot stays open for long.
+-- horizon. A recheck, which scans from the very beginning, finds such rows, usually within seconds. The rechecks use at
+-- most a hundredth of the time, but come at least every four minutes, even if a snapshot stays open for long.
 --
 -- The values are stored in sequences (see migrations/versions/0001_first/cells.sql).
 

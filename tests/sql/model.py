@@ -150,8 +150,8 @@ class Page:
     value: float = 1
     state: str = "live"
     attempts: int = 0
-    was_missing: bool = False
-    is_denied: bool = False  # the last time that anything came of it
+    was_missing: bool = False  # by the last result that counted; is_denied too
+    is_denied: bool = False
     last_lease: int = 0
     stale_lease: int = 0
     fetched_at: datetime | None = None

@@ -24,12 +24,13 @@ Each file of [versions/0001_first](versions/0001_first) creates one group of tab
 are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two queues of hosts.
 [queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page.
 
-These files stay as they were released. Version 0002 changed three things that they show. [The tables](#inbox) below are
-as they are now.
+These files stay as they were released. Version 0002 changed some things that they show, and corrected many comments.
+The tables below are as they are now. These things are different:
 
-* inbox: [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries.
+* [inbox](#inbox) has fewer columns: [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries.
 * graph.sql: the table graph_news and the column opic.is_full are gone. The columns token and terms of graph_state are
   not used.
+* jobs.sql: the column allocation.worth is gone.
 * settings.sql: the setting memory is gone.
 
 A *revisit* is a fetch of a page that was handed out before. *Upkeep* is the work on the queue that a worker does

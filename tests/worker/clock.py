@@ -13,8 +13,8 @@ LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 def remove_remains() -> None:
-    """Removes the semaphores and the shared memory of killed processes. libfaketime names them by the number of the
-    process, and a process that gets the same number later may not start."""
+    """Removes the semaphores and the shared memory of processes that no longer run. libfaketime names them by the
+    number of the process. As long as they exist, a new process with the same number may not start."""
     for remains in Path("/dev/shm").glob("*faketime_s*_*"):
         if not Path("/proc", remains.name.rpartition("_")[2]).exists():
             with suppress(OSError):  # of another user, or another test was first

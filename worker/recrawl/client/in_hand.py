@@ -17,8 +17,8 @@
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
 It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
-once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page. The page is then
-settled: it keeps its state until the one who ends it says how, a moment later.
+once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page. If it returns True,
+the page is settled. It keeps its state until the caller of `try_settle` gives its outcome, a moment later.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: they go to OVER
 instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request. Such a page is
@@ -271,8 +271,9 @@ class InHand:
 
         The pages that wait for the rules become ready. If the rules are still unknown, the next page asks again.
 
-        The page that gave its slot to the request is released, so it gets another slot later. If the rules cannot be
-        known (`failed`), it is reported with this result instead. An extra request is dropped then."""
+        The page that gave its slot to the request is released, so it gets another slot later. `failed`: the rules
+        cannot be known. Then the page is reported with this result instead. If it is an extra request, it is dropped.
+        """
         robots = self._robots_requests.pop(site_of(request.url))
         for page in robots.waiting:
             if self.state(page) is BEHIND_ROBOTS:

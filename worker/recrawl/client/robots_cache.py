@@ -44,7 +44,7 @@ class RobotsCache:
         self._rules[site_of(url)] = rules, time.monotonic() + good_for
         self._size += rules.size
         self._absent.pop(site_of(url), None)
-        # Never the new ones, however long: a page waits for them.
+        # The oldest rules go. The new ones stay, even if they are longer than MOST_TEXT: a page waits for them.
         while len(self._rules) > 1 and (len(self._rules) > MOST_SITES or self._size > MOST_TEXT):
             self._forget(next(iter(self._rules)))
         return rules

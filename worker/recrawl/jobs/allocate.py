@@ -32,7 +32,8 @@ MOST_LISTED = 200  # capped hosts
 
 class Allocate(Job):
     def run(self, tell: Tell = silent) -> str:
-        """Reads the crawl, divides the budget, writes the prices, and moves the due times that do not fit them."""
+        """Reads the crawl, divides the budget, writes the prices, and moves due times: to fit the prices and the
+        budget, and to put the best late pages first. Returns the message of the run."""
         with store.runs.run(self.url, "allocate", self.as_of) as run:
             started = time.monotonic()
             crawl = read(self.url, run.connection, tell, self.as_of)

@@ -39,8 +39,8 @@ class ContentPage:
 
     regions: tuple[Region, ...]
     updated_at: tuple[Floats, ...]  # the times of the updates of each region
-    # For sketch(): the least values of the hashes over the part that never changes; then for each region the values of
-    # each of its items.
+    # For sketch(): first the least hashes of the part that never changes. Then, for each region, the least hashes of
+    # each item that it ever has.
     least: tuple[NDArray[np.float64], ...]
     sketches: dict[float, Floats] = field(default_factory=dict)
 

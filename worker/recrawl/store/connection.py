@@ -113,7 +113,8 @@ def only_read(connection: Connection, longest: timedelta) -> Iterator[None]:
 
 
 def _has_roles(connection: Connection) -> bool:
-    """False for the owner of a crawl that was migrated with --no-roles. Nobody else can read the table."""
+    """Whether the four roles have rights in the crawl. Only its owner can read the table `replayed`. Others get an
+    error, and have the rights of a role: True."""
     with suppress(InsufficientPrivilege, InvalidSchemaName, UndefinedTable, UndefinedColumn):
         return bool(value(connection, "select with_roles from recrawl_internal.replayed"))
     return True

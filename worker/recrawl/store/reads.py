@@ -171,8 +171,8 @@ class StoredGraph:
 
 
 def graph(url: str, watch: Callable[[str, int, int | None], None] = lambda *_: None) -> StoredGraph:
-    """Reads in one transaction with one snapshot. `watch` gets the name of the things being read, the number of rows so
-    far, and about how many rows there are."""
+    """Reads in one transaction with one snapshot. `watch` gets the name of what is being read, the number of rows so
+    far, and the number of pages (None while pages are read)."""
     with Columns(url) as columns:
         columns.execute("set transaction isolation level repeatable read")
         query = "select page_id, relevance, value from recrawl_internal.page_in_graph"

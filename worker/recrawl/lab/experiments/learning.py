@@ -25,8 +25,10 @@ LEAST, MOST, SPREAD = 0.05, 5.0, 1.5  # changes per day; deviation of the logari
 INTERVALS = (0.5, 1.0, 2.0)  # days between two fetches of a page while all pages are fetched equally often
 HORIZONS = np.geomspace(300, 300_000, 7)  # days
 SHOWN = 10_000.0  # days: the horizon whose regrets are drawn
-PHASE, PHASES = until_steady(1.0, 0.05, LEAST), 16  # PHASE: the days until the utility of a policy is within 5 %
-CRAWL, FLOORS = PHASE * PHASES, (0.0, 0.05, 0.2)  # CRAWL: days. FLOORS: the share ε of the budget that explores
+# PHASE: the days until the utility of a policy is within 5 % of its utility in the long run. CRAWL: days. FLOORS: the
+# shares ε of the budget that are spent on exploring.
+PHASE, PHASES = until_steady(1.0, 0.05, LEAST), 16
+CRAWL, FLOORS = PHASE * PHASES, (0.0, 0.05, 0.2)
 OBSERVATIONS, RATE, KNOWN_BELOW = (10, 30, 100, 300, 1000), 0.5, 2.0  # RATE: changes per day of the page
 
 COMMITS, GREEDY = "explore for the best time, commit", "ε-greedy, ε = {:g}"

@@ -198,7 +198,7 @@ def passes_for(objective: Objective) -> Passes:
     @compiled_in_order(objective.name)
     def price_of_host(value, rate, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
         """Two prices, and the demand of the host's pages at each: at least `wanted` at the first price, at most
-        `wanted` at the second. They are the same if one price buys exactly `wanted`.
+        `wanted` at the second. They are the same if one price buys `wanted`, within TOLERANCE.
 
         `low`: a price that buys too much. `price`: the price to try first, 0 = unknown.
         """
@@ -319,9 +319,11 @@ def passes_for(objective: Objective) -> Passes:
         for host in range(cap.size):
             start, stop, floor = pages.starts[host], pages.starts[host + 1], pages.floor[host]
             value, rate = pages.value[start:stop], pages.rate[start:stop]
-            # With a tolerance: a host whose pages are all at the floor may want exactly its cap, at each price.
+            # The tolerance is for rounding: the floors of a host may add up to exactly its cap. Then no price makes its
+            # demand smaller.
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):
-                # At the common price `high` its pages want more than its cap. So it has a price of its own, above that.
+                # At the common price `high` the pages of this host want more than its cap. So the host gets a price of
+                # its own, above `high`.
                 wanted = cap[host]
                 lower, at_lower, upper, at_upper = price_of_host(
                     value, rate, wanted, floor, ceiling, high, at_high[host], high

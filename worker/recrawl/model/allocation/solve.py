@@ -150,7 +150,9 @@ class _Problem:
         if self.spendable < budget:
             return _at(0.0, self.for_nothing)
         top = passes.top_price_of_hosts(self.pages)
-        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)  # a blocked host is always at its cap
+        # The fetches of each host at the highest price. A blocked host (cap 0) counts with the fetches that it would
+        # take for nothing, so that it is above its cap at each price.
+        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)
         if budget == 0:
             return _at(top, floored)
         price = min(top, price or passes.first_price(web.value, web.rate, budget))
