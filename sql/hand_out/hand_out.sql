@@ -44,9 +44,8 @@ begin
     return query
     with
     -- The candidates. Those that get a slot have columns of page. The others are neither dropped nor given. dropped:
-    -- not live, so its row in queue or new_page is deleted. given: leased now. A page that was reported on a newer
-    -- lease is not given. (Between two rounds of this call, a newer call can take the page, and its report can make the
-    -- page due again.)
+    -- not live, so its row in queue or new_page is deleted. given: leased now. A page is not given if a newer call took
+    -- it between two rounds of this call, and it was reported and is due again.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,

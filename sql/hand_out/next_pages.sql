@@ -129,14 +129,12 @@ begin
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_lock_pages;
-        -- like a tick: stores latest_tick, skips ids after a crash
-        perform clock_was_ahead(t) where not may_lock_pages;
+        perform clock_was_ahead(t) where not may_lock_pages;   -- like a tick: skips ids after a crash
     end if;
 
     -- 3
     pages_per_host := pages_per_host(a, n);
-    -- The draw decides whether n × discovery is rounded up or down. So the mean of wanted_new over many calls is
-    -- n × discovery, even if n is 1.
+    -- The draw rounds up or down. So over many calls the mean of wanted_new is n × discovery, even if n is 1.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     -- A host with both kinds gives the kind that is asked first: new pages in the share `discovery` of the calls. If n
     -- is 1, these are the calls in which wanted_new is 1.
