@@ -61,10 +61,18 @@ return case when head_due > t or new_credit >= 1 then value_class(head_new_rank)
             when head_new_rank is not null then last_class()::smallint end;
 
 -- The place of a host in a queue of hosts after it gave pages: its place before, or the next place. A host is in both
--- queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if it is already due:
+-- queues of hosts, and next_pages chose it from one of them. Its place in the other queue stays if it is already due:
 -- otherwise each new page would put the host behind all others in the queue of revisits, and each revisit would put it
--- behind all others in the queue of new pages. If the next slot of the host is far away, the place moves anyway,
--- because each scan would have to pass over it.
+-- behind all others in the queue of new pages. Example: a host gives a revisit at 12:00:30. Its next slot is at
+-- 12:00:32.
+--
+--                         place before    next place    place after
+--     queue of revisits   12:00:00        12:00:32      12:00:32    (it was chosen from this queue)
+--     queue of new pages  11:59:00        12:00:32      11:59:00    (it keeps its turn)
+--
+-- Until the slot, each scan of the other queue reads this host and passes over it. That is cheap for a few seconds. So
+-- the place stays only if the host is back soon: it waits for no leased page, and its next slot is at most 10 seconds
+-- after the look-ahead.
 create or replace function place_after_visit(
     place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz

@@ -57,9 +57,12 @@ return case when rate * planned_days < 1e-6 then days
 -- number of changes is known: no change, a counted number, or one change of known age. If it is only known that there
 -- was at least one change, the result is the Gamma distribution with the mean and the variance of the exact one.
 --
--- a, b: the belief before the fetch, as changes in days. surprise = -ln P(no change), q = P(no change) / P(change),
--- s = worth / (b + worth). If it is only known that there was a change, the rate then has the mean a / b · `mean` and
--- the variance a / b² · `variance`.
+-- a, b: the belief before the fetch, as changes in days. If it is only known that there was a change, then:
+--
+--     P(no change) = (b / (b + worth))^a = exp(-surprise)    q = P(no change) / P(change)    s = worth / (b + worth)
+--     exact belief = (1 + q) · Gamma(a, b) - q · Gamma(a, b + worth)
+--     its mean     = a / b  · (1 + q·s)                             = a / b  · `mean`
+--     its variance = a / b² · (1 + q·s·(2 - s) - a·s²·q·(1 + q))    = a / b² · `variance`
 create or replace function learnt(
     had_changes float8, had_days float8, prior_changes float8, prior_days float8,
     days float8, planned_days float8, counted int, is_changed boolean, age_days float8

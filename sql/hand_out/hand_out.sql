@@ -2,8 +2,8 @@
 -- (held_due), so that no other call finds it while the lease runs.
 
 -- A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its next
--- revisit (new_credit), and its places in the two queues of hosts. is_back_soon: the host waits for no leased page, and
--- its next slot is at most 10 seconds after the look-ahead. place_after_visit() says why this matters.
+-- revisit (new_credit), and its places in the two queues of hosts (place_after_visit). A host whose class of new pages
+-- changes gets the next place among new pages too.
 create or replace function host_after(
     h host, o host_visited, a ask
 ) returns table (
@@ -38,8 +38,6 @@ create or replace function hand_out(a ask, v visits, this_lease bigint, round in
 language plpgsql volatile as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
-declare
-    s constant setting := a.s;
 begin
     return query
     with
@@ -54,7 +52,7 @@ begin
                coalesce(p.state = 'live' and coalesce(p.last_lease, 0) < this_lease, false) as given,
                k.gets_slot and (p.state = 'live') is not true as dropped,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot,
-                                 page_frequency(p.frequency, p.pinned_rate, s.frequency), s.shortest_interval),
+                                 page_frequency(p.frequency, p.pinned_rate, (a.s).frequency), (a.s).shortest_interval),
                         a.lease_ends + longest_ahead()) as held_due
         from slots_of(a, v) k
         left join lateral (select * from page where page_id = case when k.gets_slot then k.page_id end offset 0) p

@@ -136,15 +136,14 @@ begin
     pages_per_host := pages_per_host(a, n);
     -- The draw rounds up or down. So over many calls the mean of wanted_new is n × discovery, even if n is 1.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
-    -- A host with both kinds gives the kind that is asked first: new pages in the share `discovery` of the calls. If n
-    -- is 1, these are the calls in which wanted_new is 1.
+    -- A host with both kinds gives the kind that is asked first: new pages in the share `discovery` of the calls.
     new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
         -- 4
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, pages_per_host);
-        -- 5
+        -- 5. Three tries, until one finds a host: apply entries while there are any, look ahead, stop.
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
             if entries_left > 0 then
                 perform reap_at(t, 100) where may_lock_pages and this_lease is null;

@@ -257,12 +257,64 @@ return case
         )::host_update
 end;
 
+-- The state of a page after a report, when it is due next, and what step 4 of judge() needs to know about that:
+--
+--     the result                             due_at                                          due_is
+--     does not set the due time              stays as it was                                 stays as it was
+--     was declined                           never                                           declined
+--     gives a due time (infinity = never)    that time                                       set (infinity: done)
+--     is a successful fetch                  one interval after the last due time            null
+--     is anything else                       after wait_after(); never for null              null
+--
+-- is_counted and sets_due: see verdict_on(). A due time that is set while another lease holds the page lasts only until
+-- that lease ends. old_due: the due time that the page has in the queue. late: how many seconds the slot of a revisit
+-- came after the page was due. per_day: the fetches per day of the page from now on.
+create or replace function page_next(
+    t timestamptz, r result, p page, l lease_place, v verdict, e evidence, target bigint, rules judging_rules
+) returns table (
+    is_counted boolean, state text, moved_to bigint, sets_due boolean, old_due timestamptz, due_at timestamptz,
+    due_is text, retry_after interval, late real, per_day real
+)
+language sql stable rows 1
+begin atomic
+    select v.code = 'ok' or v.is_observed as is_counted,
+           case when v.code = 'ok' and p.state = 'live' and v.outcome in ('gone', 'moved') then v.outcome
+                else p.state end as state,
+           case when v.code = 'ok' and v.outcome = 'moved' then target else p.moved_to end as moved_to,
+           d.sets_due,
+           case when v.is_on_lease then l.held_due else p.due_at end as old_due,
+           case when not d.sets_due then p.due_at
+                when (r.extras).declined then never(p.page_id)
+                when (r.extras).due is not null then spread_due((r.extras).due, p.page_id)
+                when v.outcome = 'fetched' then
+                    next_due(l.due, l.slot, d.per_day, (rules.setting).shortest_interval)
+                else t + wait_after(
+                    v.outcome, p.attempts,
+                    outcome_of(p.last_status, p.is_denied, null, null) = 'missing',
+                    d.retry_after, d.per_day) end as due_at,
+           case when not d.sets_due then p.due_is
+                when (r.extras).declined then 'declined'
+                when (r.extras).due = 'infinity' then 'done'
+                when (r.extras).due is not null then 'set' end as due_is,
+           d.retry_after,
+           case when v.is_on_lease and v.outcome <> 'declined' and (p.fetched_at is not null or p.attempts > 0)
+                then greatest(date_part('epoch', l.slot - l.due), 0)::real end as late,
+           d.per_day
+    from (select v.code = 'ok'
+                     and (v.is_on_lease or (r.extras).declined is true or (r.extras).due is not null) as sets_due,
+                 case when v.outcome = 'throttled' and (r.extras).retry_after is not null
+                      then wait_asked_for((r.extras).retry_after, t) end as retry_after,
+                 page_frequency(case when v.is_observed then e.frequency else p.frequency end,
+                                p.pinned_rate, (rules.setting).frequency) as per_day
+         ) d
+    offset 0;
+end;
+
 -- Everything that follows from one result, in four steps:
 --
 --   1. The verdict, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
---   3. When the page is due next. If a result without lease_id sets the due time of a leased page, that due time lasts
---      only until the lease ends.
+--   3. The state of the page after the report, and when it is due next.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 --
 -- In SQL the result of a query stands first. So step 4 is at the top, and steps 1 to 3 follow.
@@ -277,15 +329,15 @@ begin atomic
            )::recrawl.report_result as answer,
            v.is_on_lease,
            v.is_observed,
-           case when d.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end
+           case when n.is_counted then page_after(t, r, p, v, n.state, n.moved_to, n.due_at, n.due_is) end
                as page_after,
-           case when d.is_counted then fetches_after(t, r, p, v, c, e) end as fetches_after,
-           case when d.is_counted then (r.extras).meta end as meta,
+           case when n.is_counted then fetches_after(t, r, p, v, c, e) end as fetches_after,
+           case when n.is_counted then (r.extras).meta end as meta,
            case when n.state <> p.state
-                     or d.sets_due and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
-               (p.host_id, p.page_id, d.old_due, case when not v.is_on_lease and p.due_at is null then -p.value end,
+                     or n.sets_due and case when n.state = 'live' then n.due_at end is distinct from n.old_due then
+               (p.host_id, p.page_id, n.old_due, case when not v.is_on_lease and p.due_at is null then -p.value end,
                 v.is_on_lease and v.outcome = 'failed')::page_move end as move,
-           host_update_of(t, r, p, l, v, d.retry_after) as host_update,
+           host_update_of(t, r, p, l, v, n.retry_after) as host_update,
            case when v.is_on_lease and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end as unused_slot,
            case when e.days is not null then
@@ -293,42 +345,12 @@ begin atomic
            -- the letter of the result, how many seconds the fetch was late, and how many whole intervals passed
            (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
-            d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part as pulse
+            n.late, nullif(greatest(ceil(n.late * n.per_day / 86400) - 1, 0), 0))::pulse_part as pulse
     -- 1.
     from verdict_on(t, r, p, l, moved_to, turn, rules) v
     cross join lateral comparison(r, p, v.seen_at) c
     -- 2.
     left join lateral evidence_after(p, c, own, rules) e on v.is_observed
-    -- 3. d: what the due time and step 4 depend on. n: the state and the due time of the page after the report.
-    cross join lateral (
-        select v.code = 'ok' or v.is_observed as is_counted,
-               case when v.is_on_lease then l.held_due else p.due_at end as old_due,
-               v.code = 'ok'
-                   and (v.is_on_lease or (r.extras).declined is true or (r.extras).due is not null) as sets_due,
-               case when v.outcome = 'throttled' and (r.extras).retry_after is not null
-                    then wait_asked_for((r.extras).retry_after, t) end as retry_after,
-               case when v.is_on_lease and v.outcome <> 'declined' and (p.fetched_at is not null or p.attempts > 0)
-                    then greatest(date_part('epoch', l.slot - l.due), 0)::real end as late,
-               page_frequency(case when v.is_observed then e.frequency else p.frequency end,
-                              p.pinned_rate, (rules.setting).frequency) as per_day
-    ) d
-    cross join lateral (
-        select case when v.code = 'ok' and p.state = 'live' and v.outcome in ('gone', 'moved') then v.outcome
-                    else p.state end as state,
-               case when v.code = 'ok' and v.outcome = 'moved' then judge.moved_to else p.moved_to end as moved_to,
-               case when not d.sets_due then p.due_is
-                    when (r.extras).declined then 'declined'
-                    when (r.extras).due = 'infinity' then 'done'
-                    when (r.extras).due is not null then 'set' end as due_is,
-               case when not d.sets_due then p.due_at
-                    when (r.extras).declined then never(p.page_id)
-                    when (r.extras).due is not null then spread_due((r.extras).due, p.page_id)
-                    when v.outcome = 'fetched' then
-                        next_due(l.due, l.slot, d.per_day, (rules.setting).shortest_interval)
-                    else t + wait_after(
-                        v.outcome, p.attempts,
-                        outcome_of(p.last_status, p.is_denied, null, null) = 'missing',
-                        d.retry_after, d.per_day) end as due_at
-        offset 0
-    ) n;
+    -- 3.
+    cross join lateral page_next(t, r, p, l, v, e, moved_to, rules) n;
 end;

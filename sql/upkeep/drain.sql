@@ -181,6 +181,11 @@ begin
 end $$;
 
 -- Applies at most max_entries entries of the inbox to the queues. Returns their number.
+--
+-- Example: max_entries is 1,000, and 50,000 entries wait. The oldest is of the host 35, and 35 % 16 = 3. So this call
+-- drains only hosts with host_id % 16 = 3. It reads the oldest 16,000 entries, and about 1,000 of them are of such
+-- hosts. If other transactions have locked all these hosts, it reads the oldest 64,000 entries instead, and applies up
+-- to 1,000 of them, of any hosts that are not locked.
 create or replace function drain_at(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox

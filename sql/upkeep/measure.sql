@@ -49,21 +49,27 @@ begin
     from fetch_count f, new_count n;
 end $$;
 
--- The budget that follows from the last budget and the measurements. Null in `most` means: in every step of the last
--- day more than a tenth of the calls was short. Then the budget may be far too low, and it rises faster.
+-- The budget that follows from the last budget and the measurements. The first line that fits counts:
+--
+--     short calls       and                                                   the new budget
+--     at least half     less than .9 of the budget was used: gaps limit it    1.03 × hour, at most .5 % less than now
+--     at least half     .97 of it was used, and `most` is null                5 % more
+--     at least half     .93 of it was used                                    .5 % more; 3 % more if it is below .9 of
+--                                                                             in_a_day. At most 1.05 × most or hour
+--     at most a tenth   it is above in_a_day: the crawlers limit it           in_a_day, at most 3 % less than now
+--     any               nothing of this                                       stays
+--
+-- Null in `most` means: in every step of the last day more than a tenth of the calls was short. Then the budget may be
+-- far too low.
 create or replace function budget_after(budget float8, m measured) returns float8
 language sql immutable parallel safe
 return least(1e12, greatest(1, case
-    -- Many short calls, and less was fetched than the budget allows: the gaps are the limit.
     when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
         greatest(1.03 * m.hour, 0.995 * budget)
-    -- The budget was used up, and no step of the day had few short calls.
     when m.short_share >= 0.5 and m.most is null and m.now >= 0.97 * budget then 1.05 * budget
-    -- The budget was used up. It rises faster while it is far below a usual day.
     when m.short_share >= 0.5 and m.hour >= 0.93 * budget then
         greatest(budget, least(budget * case when budget < 0.9 * m.in_a_day then 1.03 else 1.005 end,
                                1.05 * greatest(m.most, m.hour)))
-    -- Few short calls: the crawlers are the limit.
     when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
     else budget end));
 

@@ -17,8 +17,8 @@
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
 It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
-once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page. If it returns True,
-the page is settled. It keeps its state until the caller of `try_settle` gives its outcome, a moment later.
+once, with one outcome, in two steps. First it is settled: visits may run in other threads, so `try_settle` returns True
+to only one caller. Then this caller calls `end` with the result or the outcome. Until then the page keeps its state.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: they go to OVER
 instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request. Such a page is
@@ -283,12 +283,12 @@ class InHand:
             return
         if failed and not is_request(page):
             page.began = request.began
-        self._finish(page, ROBOTS_FAILED if failed and is_request(page) else failed)
+        self.end(page, ROBOTS_FAILED if failed and is_request(page) else failed)
 
     def _deny(self, page: Page) -> None:
         if self.try_settle(page):  # otherwise it was lost
             self.counts["denied"] += 1
-            self._finish(page, {"robots_denied": True})
+            self.end(page, {"robots_denied": True})
 
     # ---- a visit, from its begin to its end
 
@@ -339,7 +339,7 @@ class InHand:
         """Gives back a page that was yielded, and whose request did not begin."""
         if self.try_settle(page):
             self.counts["requests"] -= 1
-            self._finish(page, outcome=outcome)
+            self.end(page, outcome=outcome)
 
     def try_settle(self, page: Page, slot_used: bool = False) -> bool:
         """Whether the caller ends the page: True for the first caller, from any thread."""
@@ -349,16 +349,26 @@ class InHand:
             page.is_settled, page.slot_used = True, slot_used
             return True
 
-    def settled(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
-        """The caller has ended the page, with a result to report, or with None to give the page back."""
-        self.counts["declined"] += result is not None and "declined" in result
-        self._finish(page, result, body=body)
+    def end(
+        self, page: Page, result: Result | None = None, body: bytes | str | None = None, outcome: str = "released"
+    ) -> None:
+        """Ends a page that the caller has settled, with a result to report. Without a result the page is given back,
+        with this outcome."""
+        self._move_to_end(page, OVER if is_request(page) else UNSENT, result, body)
+        if is_request(page):
+            return
+        if result is not None:
+            self.counts["declined"] += "declined" in result
+            self.results.append((page, result))
+        else:
+            self.releases[page.lease_id, page.slot_used].append(page)
+            self._leave_lease(page, outcome)
 
     def visit_over(self, page: Page) -> None:
         """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
         self._spawned.discard(page)
         if self.try_settle(page, slot_used=True):
-            self._finish(page)
+            self.end(page)
         self._free(page)
 
     def abandon(self) -> None:
@@ -400,7 +410,7 @@ class InHand:
         lease.until = math.inf  # it is not extended again
         for page in list(lease.pages.values()):
             if self.try_settle(page):
-                self._leave(page, OVER)
+                self._move_to_end(page, OVER)
                 self._leave_lease(page, "expired")
                 self.to_do.append(CancelVisit(page))
 
@@ -439,8 +449,8 @@ class InHand:
 
     # ---- the parts of all transitions
     #
-    # _give_one_back ──▶ _finish ──┬─▶ _leave ─▶ _move, _free    the page has ended; the place of its visit is free
-    #                              └─▶ _leave_lease              if it has no result: nothing will be reported
+    # try_settle ──▶ end ──┬─▶ _move_to_end ──▶ _move, _free    the page has ended; the place of its visit is free
+    #                      └─▶ _leave_lease                     without a result: nothing will be reported
 
     def _window(self, page: Page, now: float) -> tuple[float, float]:
         return self._clock.window(page.fetch_at, page.start_by, now)
@@ -469,22 +479,11 @@ class InHand:
 
     def _give_one_back(self, page: Page, outcome: str) -> None:
         if self.try_settle(page):
-            self._finish(page, outcome=outcome)
+            self.end(page, outcome=outcome)
 
-    def _finish(
-        self, page: Page, result: Result | None = None, body: bytes | str | None = None, outcome: str = "released"
+    def _move_to_end(
+        self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None
     ) -> None:
-        """A settled page ends with a result. Without one it is given back, with that outcome."""
-        self._leave(page, OVER if is_request(page) else UNSENT, result, body)
-        if is_request(page):
-            return
-        if result is not None:
-            self.results.append((page, result))
-        else:
-            self.releases[page.lease_id, page.slot_used].append(page)
-            self._leave_lease(page, outcome)
-
-    def _leave(self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None) -> None:
         self._move(page, to)
         self._free(page)
         if page.kind != "page":

@@ -93,12 +93,12 @@ class Runner:
             self.in_hand.counts["reported_again"] += result is not None
             return False
         if threading.get_ident() == self._thread:
-            self._settled(page, result, body)
+            self._after_settling(page, result, body)
         else:
-            self._loop.call_soon_threadsafe(self._settled, page, result, body)
+            self._loop.call_soon_threadsafe(self._after_settling, page, result, body)
         return True
 
-    def _settled(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
+    def _after_settling(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
         answer = self.answers.get(page) if page.kind == "sitemap" and result is not None else None
         if answer and not answer.done():
             answer.set_result(Answered(page, result, body))  # its URLs are stored first, then `finish` is called
@@ -107,7 +107,7 @@ class Runner:
 
     def finish(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
         """Ends a settled page, and does what that leaves to do."""
-        self.in_hand.settled(page, result, body)
+        self.in_hand.end(page, result, body)
         self.catch_up()
 
     def next(self) -> Page | None:

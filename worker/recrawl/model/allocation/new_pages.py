@@ -122,6 +122,13 @@ def split_budget(
     most half of that part. An infinite budget means that there is no budget. Revisits then get
     `revisits_without_budget`, new pages get all slots that revisits leave, and retries are ignored. The budget of the
     answer is the sum of revisits and new pages.
+
+    Example: a budget of 100, discovery .3, no retries, many new pages, and revisits that want 60 fetches:
+
+        round   allowed for new pages   new pages   for revisits   revisits get   left for new pages
+        1       30 (guaranteed)         30          70             60             40
+        2       40                      40          60             60             40
+        3       40: the new pages do not change, so this is the answer
     """
     if budget == math.inf:
         guaranteed, retries = revisits_without_budget, 0.0
@@ -129,10 +136,10 @@ def split_budget(
         guaranteed = (1 - slots.discovery) * budget
     taken = np.where(slots.is_planned, slots.sure_of_revisits, 0.0)
     new = np.zeros(len(taken))
-    allowed, tried = budget - guaranteed, list[tuple[float, float]]()
+    allowed, allowed_and_left = budget - guaranteed, list[tuple[float, float]]()  # one pair for each round
     for _ in range(ROUNDS):
         before, new = new, slots.new_pages.shared_out(slots.for_new_pages(taken), allowed)
-        if tried and np.abs(new - before).sum() <= TOLERANCE * before.sum():
+        if allowed_and_left and np.abs(new - before).sum() <= TOLERANCE * before.sum():
             new = before  # what the cap and the allocation of the last round were computed with
             break
         cap = slots.for_revisits(new)
@@ -140,23 +147,23 @@ def split_budget(
         for_retries = min(retries, for_old / 2)
         allocation, taken[slots.is_planned] = allocate(cap, for_old - for_retries, price)
         price = allocation.price_to_try
-        tried.append((allowed, max(budget - guaranteed, budget - allocation.spent - for_retries)))
-        allowed = min(budget, max(budget - guaranteed, _next_allowed(tried)))
+        allowed_and_left.append((allowed, max(budget - guaranteed, budget - allocation.spent - for_retries)))
+        allowed = min(budget, max(budget - guaranteed, _next_allowed(allowed_and_left)))
     both = allocation.spent + float(new.sum())
     whole = budget if budget < math.inf else both
     return BudgetSplit(whole, new, for_old - for_retries, for_retries, cap, allocation)
 
 
-def _next_allowed(tried: list[tuple[float, float]]) -> float:
-    """How many fetches to allow new pages in the next try. `tried` has pairs: what was allowed, and what was left.
+def _next_allowed(allowed_and_left: list[tuple[float, float]]) -> float:
+    """How many fetches to allow new pages in the next round.
 
-    The goal is to allow exactly what is left. After one try the answer is what was left. After two tries it is the
+    The goal is to allow exactly what is left. After one round the answer is what was left. After two rounds it is the
     point at which the straight line through both has as much left as allowed.
     """
-    allowed, left = tried[-1]
-    if len(tried) == 1 or allowed == tried[-2][0]:
+    allowed, left = allowed_and_left[-1]
+    if len(allowed_and_left) == 1 or allowed == allowed_and_left[-2][0]:
         return left
-    slope = (left - tried[-2][1]) / (allowed - tried[-2][0])
+    slope = (left - allowed_and_left[-2][1]) / (allowed - allowed_and_left[-2][0])
     if slope <= 0:
         return left
     return allowed + (left - allowed) / (1 - slope) if slope < 1 else math.copysign(math.inf, left - allowed)

@@ -272,7 +272,8 @@ def passes_for(objective: Objective) -> Passes:
     @compiled_in_order(objective.name)
     def fill_host(value, rate, low, high, share_at_low, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies of one host: `share_at_low` of the frequency at the lower price, and the rest of the
-        frequency at the higher price.
+        frequency at the higher price. Example: a page is worth 2 fetches at the lower price, and none at the higher.
+        1.5 are wanted, so share_at_low is .75, and the page gets .75 × 2 + .25 × 0 fetches.
 
         Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. The
         shortfall is the difference between the largest possible profit and the profit of these frequencies. The profit
