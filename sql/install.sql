@@ -122,6 +122,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir take_in/intern.sql
 \ir take_in/add_pages.sql
 \ir take_in/found_links.sql
+\ir take_in/moved_back.sql
 \ir take_in/checked_results.sql
 \ir take_in/comparison.sql
 \ir take_in/judge.sql

@@ -1,10 +1,10 @@
-"""Drops a table and columns, adds a sequence. Locks: inbox, host, lease, page, job, setting, opic and other tables.
+"""Drops a table and columns, adds a table and a sequence. Locks: inbox, host, lease, page, job, setting, opic and other tables.
 
 The other tables are allocation, budget_step, pulse, fetch_log, graph_news, graph_state, pulling_in, vital, vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
-measured budget leaves out. Each run of the job opic reads the whole graph. So graph_news, opic.is_full and the setting
+measured budget leaves out. The new table moved_back has pages that their sites moved back. Each run of the job opic reads the whole graph. So graph_news, opic.is_full and the setting
 memory go: they were for a worker that keeps a copy of the graph. Two columns of graph_state are not used any more. They
 stay, because a report reads the table and would fail if it had to wait for a lock on it. Comments change. Internal
 functions lose theirs: these stand above the functions in sql/.
@@ -158,6 +158,16 @@ def upgrade() -> None:
         end $$;
         alter table recrawl_internal.opic drop column is_full;
         alter table recrawl_internal.allocation drop column worth;
+        create table recrawl_internal.moved_back (
+            at      timestamptz not null,
+            page_id bigint      not null
+        ) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+        create index moved_back_at on recrawl_internal.moved_back (at);
+        alter table recrawl_internal.moved_back replica identity full;
+        comment on table recrawl_internal.moved_back is
+            'Pages that moved permanently, and that the page they moved to redirects to now. Upkeep brings them back.';
+        comment on column recrawl_internal.moved_back.at is 'The time of the report that said so.';
+        comment on column recrawl_internal.moved_back.page_id is 'The page that moved, and comes back.';
         create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
         comment on sequence recrawl_internal.host_ask_count is
             'count: calls of next_pages that named a host, while the budget is measured. next_pages counts it. If the '
@@ -181,6 +191,7 @@ def downgrade() -> None:
         set calls = calls + (select last_value from recrawl_internal.host_ask_count);
         comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
         drop sequence recrawl_internal.host_ask_count;
+        drop table recrawl_internal.moved_back;
         create table recrawl_internal.graph_news (
             page_id bigint
         ) with (

@@ -5,7 +5,7 @@
 --   3. Lock the pages, also those that results redirect to, in order of their ids.
 --   4. Judge the results and write the pages. New due times reach the queue through the inbox.
 --   5. Take the pages off their leases.
---   6. Store the links.
+--   6. Store the links. Note pages that moved, and that their site moved back (moved_back.sql).
 --   7. Update the hosts that must change immediately: after 429 or 503, a late request, a new crawl delay or a declined
 --      page; or if the leased page that a host waited for is back; or if a host with strikes answered with a page after
 --      its block. Other hosts are not locked.
@@ -58,8 +58,10 @@ begin
     -- 5.
     perform take_off_leases(done.left_leases);
     -- 6.
-    if led_to is not null and done.observed is not null then
-        perform replace_links(led_to, done.observed);
+    if led_to is not null then
+        perform replace_links(led_to, done.observed) where done.observed is not null;
+        perform note_moved_back(t, results, led_to, array(select a.ord from unnest(done.answers) a where a.code = 'ok'))
+        where exists (select from unnest(led_to) f where f.moved_to = f.page_id);
     end if;
     -- 7.
     return query

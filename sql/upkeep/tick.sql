@@ -1,7 +1,8 @@
 -- The upkeep of the queue in small steps: move the horizons (where index scans begin), add links that were set aside,
--- measure how much crawlers can fetch (if the budget is `measured`), watch the logins, take back pages of ended leases,
--- apply the inbox. The worker calls tick() all the time. Without a worker, next_pages does a tick every half
--- second (all crawlers together). It also does parts of it if it would return too few pages.
+-- bring back pages that their site moved back, measure how much crawlers can fetch (if the budget is `measured`), watch
+-- the logins, take back pages of ended leases, apply the inbox. The worker calls tick() all the time. Without a worker,
+-- next_pages does a tick every half second (all crawlers together). It also does parts of it if it would return too few
+-- pages.
 
 -- One small step of upkeep. Returns 0 if nothing is left to do now.
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
@@ -15,7 +16,7 @@ begin
     perform setval('next_tick', micros(t + interval '500 milliseconds')), advance_horizons(t);
     -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times
     -- 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.
-    done := take_links_in(t, max_entries);
+    done := take_links_in(t, max_entries) + bring_back(t, max_entries);
     if was_ahead then
         done := done + pull_in(t, max_entries);
     end if;

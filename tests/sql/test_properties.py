@@ -44,6 +44,7 @@ OUTCOMES: list[tuple[Row, str]] = [
     ({"status": 500}, "failed"),
     ({"status": -1}, "failed"),
     ({"status": 301, "redirect_to": URLS[0]}, "moved"),
+    ({"status": 301, "redirect_to": URLS[1]}, "moved"),
     ({"robots_denied": True}, "denied"),
     ({"status": 200, "due": "2030-01-02T00:00:00+00:00"}, "fetched"),
     ({"status": 500, "due": "2030-03-01T00:00:00+00:00"}, "failed"),
@@ -53,7 +54,7 @@ OUTCOMES: list[tuple[Row, str]] = [
 RESET: LiteralString = """
     delete from host; delete from host_name; delete from page; delete from queue; delete from new_page;
     delete from inbox; delete from lease; delete from link; delete from link_later; delete from exclusion;
-    delete from setting; delete from pulling_in;
+    delete from setting; delete from pulling_in; delete from moved_back;
     insert into setting default values; insert into pulling_in default values;
     select setval(s::regclass, 1, s = 'next_tick')
     from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick', 'latest_tick',
@@ -82,6 +83,8 @@ class Crawling(RuleBasedStateMachine):
         self.crawl.now = datetime.fromisoformat("2030-01-01T00:00:00Z")
         self.model = Model()
         self.out: list[Row] = []  # the pages that were handed out recently
+        self.moved_to: dict[str, str] = {}  # by URL, of the pages that moved
+        self.moved_back: dict[str, datetime] = {}  # by URL, when a page that moved was noted to come back
         self.ready: dict[str, tuple[datetime, int | None, datetime]] = {}
         self.max_ahead = MINUTE
         self.discovery = 0.5
@@ -107,6 +110,8 @@ class Crawling(RuleBasedStateMachine):
         told = self.told()
         self.crawl.tick()
         self.notice()
+        late = [url for url, at in self.moved_back.items() if at < self.crawl.now - 10 * MINUTE]
+        assert not any(self.state(url) == "moved" and not self.model.is_excluded(url) for url in late)
         self.model.note(self.crawl.now, told)
         assert self.crawl.value("select count(*) from inbox") == 0
         assert not any(hold.until <= self.crawl.now for hold in self.model.holds.values())
@@ -321,10 +326,21 @@ class Crawling(RuleBasedStateMachine):
             )
 
     def notice(self, rows: list[Row] | None = None) -> None:
-        """Notes the pages that upkeep took back from ended leases, also upkeep inside of another call."""
+        """Notes the pages that upkeep brought back, or took back from ended leases, also inside of another call."""
         there = {(row["lease_id"], row["page_id"]) for row in self.crawl.rows(
             "select lease_id, unnest(page_ids) as page_id from lease")}  # fmt: skip
         gone = [hold for key, hold in self.model.holds.items() if key not in there]
+        moved = [page for page in self.model.pages.values() if page.state == "moved"]
+        back = self.crawl.rows(
+            "select page_id from page where state = 'live' and page_id = any (%s)", [page.page_id for page in moved]
+        )
+        for page in (self.model.pages[row["page_id"]] for row in back):
+            assert min(self.moved_back.values()) <= self.crawl.now - 10 * MINUTE
+            assert not self.model.is_excluded(page.url)
+            del self.moved_back[page.url]
+            page.state = "live"
+            if all(hold.page is not page for hold in gone):  # a lease that ends gives it another due time
+                page.due = self.due_near(page.page_id, self.crawl.now)
         for hold in sorted(gone, key=lambda hold: hold.lease_id):
             row = self.crawl.row("select due_at, attempts from page where page_id = %s", hold.page.page_id)
             self.model.reaped(hold, self.crawl.now, row["due_at"], row["attempts"])
@@ -356,6 +372,13 @@ class Crawling(RuleBasedStateMachine):
         )
         self.out = []
 
+    @rule(urls=st.lists(st.sampled_from(URLS[:8]), min_size=2, max_size=2, unique=True), wait=whiles)
+    def a_page_moves_and_moves_back(self, urls: list[str], wait: timedelta) -> None:
+        for url, target in (urls, reversed(urls)):
+            ids = [page.page_id for page in self.model.pages.values() if page.url == url]
+            self.reports([({"page_id": n, "status": 301, "redirect_to": target}, "moved") for n in ids])
+        self.crawl.wait(wait)
+
     def reports(self, results: list[tuple[Row, str]]) -> None:
         crawl, model = self.crawl, self.model
         answers = crawl.report(*(result for result, _ in results))
@@ -367,7 +390,9 @@ class Crawling(RuleBasedStateMachine):
                  for result, _ in reversed(results) if "redirect_to" in result}  # fmt: skip
         self.meet(found | moved, None, None)
         blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
-        lives = {page.url: page.state == "live" for page in model.pages.values()}
+        targets = dict(enumerate(self.targets([result for result, _ in results]), 1))
+        leads_back = {page.url: {url for url in self.moved_to if url != page.url and self.where_now(url) == page.url}
+                      for page in model.pages.values()}  # fmt: skip
         seen: set[tuple[int, int | None]] = set()
         declined: list[Hold] = []
         that_may_count = model.that_may_count((result for result, _ in results), crawl.now)
@@ -377,12 +402,12 @@ class Crawling(RuleBasedStateMachine):
                 assert answer["code"] == "duplicate"
                 continue
             seen.add((page.page_id, result.get("lease_id")))
-            if outcome == "moved" and (
-                page.url == result["redirect_to"]
-                or self.keeps_out(result["redirect_to"])
-                or not lives[result["redirect_to"]]
-            ):
+            if outcome == "moved" and targets[answer["ord"]] in (None, page.url):
                 outcome = "missing"
+            if answer["code"] == "ok" and outcome == "moved":
+                self.moved_to[page.url] = str(targets[answer["ord"]])
+            if answer["code"] == "ok" and result.get("redirect_to") in leads_back[page.url]:
+                self.moved_back.setdefault(result["redirect_to"], crawl.now)
             if outcome == "throttled" and answer["code"] != "duplicate":
                 assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
             due = crawl.value("select due_at from page where page_id = %s", page.page_id)
@@ -398,6 +423,29 @@ class Crawling(RuleBasedStateMachine):
                 page.due = due
         model.crawl_delays_change(crawl.now)
         model.unused(declined, crawl.now)
+
+    def state(self, url: str | None) -> str | None:
+        return next((page.state for page in self.model.pages.values() if page.url == url), None)
+
+    def where_now(self, url: str) -> str:
+        """The end of the redirects of a page."""
+        while self.state(url) == "moved":
+            url = self.moved_to[url]
+        return url
+
+    def targets(self, results: list[Row]) -> list[str | None]:
+        """For each result the page that its redirect leads to. It is the page itself if the redirect closes a circle,
+        also with other results of the call. None: a dead end."""
+        moving: dict[str, str] = {}
+        targets: list[str | None] = []
+        for result in results:
+            source, target = self.model.pages[result["page_id"]].url, result.get("redirect_to")
+            while target and target != source and (target in moving or self.state(target) != "live"):
+                target = moving.get(target) or (self.moved_to[target] if self.state(target) == "moved" else None)
+            if target and target != source:
+                moving[source] = target
+            targets.append(target)
+        return targets
 
     @rule(which=any_number, everything=st.booleans(), others=st.booleans())
     def release(self, which: int, everything: bool, others: bool) -> None:
