@@ -28,11 +28,12 @@ begin
     where f.moved_to = f.page_id and p.state = 'moved' and f.ord = any (ords);
 end $$;
 
--- Brings back pages that were noted, if the first of them was noted ten minutes ago. It looks at `most` of them. Returns
--- the number of pages that came back. It waits for no lock: pages that others have locked come back at a later call.
+-- Brings back pages that were noted, if the first of them was noted ten minutes ago. It looks at `most` of them, and
+-- returns the number of pages that came back. It waits for no lock: a page that another transaction has locked comes
+-- back at a later call.
 create or replace function bring_back(t timestamptz, most int) returns int
 language plpgsql volatile as $$
--- plans: lookups; writes page, inbox, moved_back; locks exclusion (shared), page by id (passing over locked ones)
+-- plans: lookups; writes page, inbox, moved_back; locks exclusion, page by id (passing over locked ones), moved_back
 declare
     free bigint[];                     -- the noted pages that are not locked
     back int;
@@ -69,7 +70,10 @@ begin
     -- The notes are done, also those of pages that are excluded or deleted by now.
     noted as (
         delete from moved_back m
-        where m.page_id = any (free) or not exists (select from page p where p.page_id = m.page_id)
+        using (select k.ctid as tid from moved_back k
+               where k.page_id = any (free) or not exists (select from page p where p.page_id = k.page_id)
+               for update skip locked) d
+        where m.ctid = d.tid
     )
     select count(*) into back from revived;
     return back;
