@@ -149,7 +149,8 @@ def upgrade() -> None:
         -- opic_run stays until the replay makes it anew, so that rights on it are kept. Until then its column is_full
         -- is true in each row, also for old runs that read only the changes.
         do $$ begin
-            if to_regclass('recrawl.opic_run') is not null then
+            if exists (select from pg_catalog.pg_attribute
+                       where attrelid = to_regclass('recrawl.opic_run') and attname = 'is_full') then
                 create or replace view recrawl.opic_run as
                 select started_at, pages, links, sweeps, residual, error, converged, cash, moved, true as is_full,
                        seconds
@@ -159,14 +160,12 @@ def upgrade() -> None:
         alter table recrawl_internal.opic drop column is_full;
         alter table recrawl_internal.allocation drop column worth;
         create table recrawl_internal.moved_back (
-            at      timestamptz not null,
-            page_id bigint      not null
+            page_id bigint not null
         ) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
-        create index moved_back_at on recrawl_internal.moved_back (at);
+        create index moved_back_page on recrawl_internal.moved_back (page_id);
         alter table recrawl_internal.moved_back replica identity full;
         comment on table recrawl_internal.moved_back is
-            'Pages that moved permanently, and that the page they moved to redirects to now. Upkeep brings them back.';
-        comment on column recrawl_internal.moved_back.at is 'The time of the report that said so.';
+            'Pages that moved permanently, and that another page redirects to now. Upkeep brings them back.';
         comment on column recrawl_internal.moved_back.page_id is 'The page that moved, and comes back.';
         create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
         comment on sequence recrawl_internal.host_ask_count is

@@ -1,14 +1,14 @@
--- Moves of due times. fetch_now, hints, the job allocate and the repair after clock steps give pages other due times.
--- The row of the page and the queue must say the same, so both are written here.
+-- Moves of due times. fetch_now, add_pages, hints, the job allocate and the repair after clock steps give pages other
+-- due times. The row of the page and the queue must say the same, so both are written here.
 --
 -- take_out() does the same for pages that leave: keep_out, exclude and delete_pages. Other functions write their own
 -- entries of the inbox, because an array of moves does not fit them:
 --
 --   * report, release and the end of a lease: the old place comes from the lease, not from the page
---   * insert_pages() and unexclude: there is no old place
+--   * insert_pages() and revive(): there is no old place
 --   * put_values(): the new place is a rank, and only new pages have one
 --   * delete_pages, for pages on a lease: as release, but there is no new place
---   * follow_frequency() and unexclude: a change of all pages at once is too large for an array
+--   * follow_frequency(): a change of all pages at once is too large for an array
 
 do $$
 begin
@@ -62,6 +62,33 @@ language sql volatile as $$
         join page p on p.page_id = w.page_id and p.state = 'live'
         order by p.page_id
         for update of p))
+$$;
+
+-- Makes pages live again. The caller has locked them, in order of id. Returns their number. They are due now, a
+-- microsecond apart, as in fetch_now(). But a page that waited among the new pages is new again, and a page that is
+-- done or declined is still not due.
+create or replace function revive(t timestamptz, page_ids bigint[]) returns int
+language sql volatile as $$
+-- plans: inherited; writes page, inbox; locks page by id
+    with
+    -- The rows of the pages.
+    revived as (
+        update page p set
+            state = 'live',
+            moved_to = null,
+            due_at = case when p.due_at is null or is_never(p.due_at) then p.due_at
+                          else t - w.nth * interval '1 microsecond' end,
+            due_is = case when is_never(p.due_at) then p.due_is end
+        from (select id, row_number() over (order by id desc) - 1 as nth from unnest(page_ids) as id) w
+        where p.page_id = w.id
+        returning p.page_id, p.host_id
+    ),
+    -- A page may still have a place in the queue. That is checked when the inbox is drained.
+    entered as (
+        insert into inbox (host_id, page_id, revived) select host_id, page_id, true from revived
+        returning 1
+    )
+    select count(*)::int from entered
 $$;
 
 -- Whether the due time of a page follows from its frequency, or from a hint. If it does, a new frequency may make the

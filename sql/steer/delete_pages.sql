@@ -9,7 +9,7 @@
 -- lease ends. The row in the queue is deleted when its turn comes.
 create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer as $$
--- plans: lookups; writes page, inbox; locks lease, page by id, link, page_score by id
+-- plans: lookups; writes page, inbox, moved_back; locks lease, page by id, moved_back, link, page_score by id
 declare
     leases bigint[];                   -- leases that have any of the pages
     held   record;
@@ -41,6 +41,7 @@ begin
         insert into inbox (host_id, page_id, old_due)
         select * from unnest(held.host_ids, held.page_ids, held.held_dues);
     end loop;
+    delete from moved_back m where m.page_id = any (page_ids);
     perform take_out(page_ids, 'kept_out');
     delete from page p where p.page_id = any (page_ids);
     get diagnostics gone = row_count;

@@ -37,8 +37,9 @@ begin
     perform check_pattern('exclude', pattern);
     newest := newest_taken_in();
     -- One statement with one snapshot: it reads, as of one moment, the pages and the patterns that kept pages out.
+    -- Pages that have moved may come back during the long read. take_out() takes only those that are live then.
     select array(select page_id from page
-                 where state = 'live' and page_id <= newest and canonical_of(url) ~ exclude.pattern),
+                 where state in ('live', 'moved') and page_id <= newest and canonical_of(url) ~ exclude.pattern),
            array(select e.pattern from exclusion e)
     into doomed, earlier;
     lock table exclusion in exclusive mode;
@@ -81,7 +82,7 @@ raise an error. Then call it again.';
 
 create or replace function unexclude_at(t timestamptz, pattern text) returns int
 language plpgsql volatile as $$
--- plans: whole; writes exclusion, page, inbox; locks exclusion, page by id
+-- plans: whole; writes exclusion; locks exclusion, page by id
 declare
     back int;
 begin
@@ -91,33 +92,14 @@ begin
     if not found then
         perform refuse(format('unexclude: %L is not excluded', pattern));
     end if;
-    with
     -- The pages that no other pattern keeps out.
-    freed as (
+    back := revive(t, array(
         select p.page_id
         from page p cross join lateral (select canonical_of(p.url) as canonical offset 0) u
         where p.state = 'excluded' and u.canonical ~ unexclude_at.pattern
           and not exists (select from exclusion e where u.canonical ~ e.pattern)
         order by p.page_id
-        for update of p
-    ),
-    -- Due now, a microsecond apart, as in fetch_now(). But a page that waited among the new pages is new again, and a
-    -- page that is done or declined is still not due.
-    revived as (
-        update page p set
-            state = 'live',
-            due_at = case when p.due_at is null or is_never(p.due_at) then p.due_at
-                          else t - f.nth * interval '1 microsecond' end,
-            due_is = case when is_never(p.due_at) then p.due_is end
-        from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
-        where p.page_id = f.page_id
-        returning p.page_id, p.host_id
-    ),
-    -- A page may still have a place in the queue. That is checked when the inbox is drained.
-    entered as (
-        insert into inbox (host_id, page_id, revived) select host_id, page_id, true from revived
-    )
-    select count(*) into back from revived;
+        for update of p));
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;

@@ -40,7 +40,7 @@ begin
     before := said_of_host(id);
     update host h set
         gap = g.gap,
-        last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
+        last_start_by = last_start_by_after(h.last_start_by, gap_of(h, s),
                                             host_gap(g.gap, h.crawl_delay, s.default_gap)),
         one_at_a_time = g.one_at_a_time,
         busy_until = case when g.one_at_a_time then h.busy_until end,

@@ -60,8 +60,10 @@ begin
     -- 6.
     if led_to is not null then
         perform replace_links(led_to, done.observed) where done.observed is not null;
-        perform note_moved_back(t, results, led_to, array(select a.ord from unnest(done.answers) a where a.code = 'ok'))
-        where exists (select from unnest(led_to) f where f.moved_to = f.page_id);
+        perform note_moved_back(
+            results, redirects, array(select a.ord from unnest(done.answers) a where a.code = 'ok'))
+        where exists (select from unnest(results) r
+                      where (r.extras).redirect_to is not null and redirects[r.ord] is null);
     end if;
     -- 7.
     return query

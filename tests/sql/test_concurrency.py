@@ -360,6 +360,32 @@ def test_a_page_taken_in_while_its_pattern_is_being_excluded_is_kept_out_too(cra
     assert crawl.page("http://a.test/")["state"] == "excluded"
 
 
+def test_a_page_that_comes_back_while_its_pattern_is_being_excluded_is_kept_out_too(
+    crawl: Crawl, beside: Beside
+) -> None:
+    """It was dead when exclude read the pages. Upkeep brings it back before exclude has locked anything."""
+    crawl.connection.execute(PATIENT)
+    crawl.add("http://a.test/")
+    crawl.tick()
+    crawl.report({"url": "http://a.test/", "status": 301, "redirect_to": "http://b.test/"})
+    crawl.tick()
+    crawl.report({"url": "http://b.test/", "status": 301, "redirect_to": "http://a.test/"})
+    holder, upkeep, operator = beside(), beside(), beside(autocommit=True)
+    holder.connection.execute("lock table page")
+    with ThreadPoolExecutor() as pool:
+        excluded = pool.submit(exclude, operator)
+        eventually(lambda: waits(operator))
+        upkeep.connection.execute("lock table exclusion in row share mode")
+        holder.connection.commit()
+        blockers = "select %s = any (pg_blocking_pids(%s))"
+        pids = upkeep.connection.info.backend_pid, operator.connection.info.backend_pid
+        eventually(lambda: crawl.value(blockers, *pids))
+        assert upkeep.value("select bring_back(%s, 100)", crawl.now) == 1
+        upkeep.connection.commit()
+        assert excluded.result(60) == 1
+    assert crawl.page("http://a.test/")["state"] == "excluded"
+
+
 def test_two_crawlers_that_close_a_circle_of_redirects_at_once_lose_no_page(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/", "http://b.test/")
     a, b = sorted(crawl.next(), key=lambda page: str(page["host"]))

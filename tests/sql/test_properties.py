@@ -84,7 +84,7 @@ class Crawling(RuleBasedStateMachine):
         self.model = Model()
         self.out: list[Row] = []  # the pages that were handed out recently
         self.moved_to: dict[str, str] = {}  # by URL, of the pages that moved
-        self.moved_back: dict[str, datetime] = {}  # by URL, when a page that moved was noted to come back
+        self.moved_back: set[str] = set()  # URLs of pages that moved, and may come back
         self.ready: dict[str, tuple[datetime, int | None, datetime]] = {}
         self.max_ahead = MINUTE
         self.discovery = 0.5
@@ -108,10 +108,10 @@ class Crawling(RuleBasedStateMachine):
     @rule()
     def upkeep(self) -> None:
         told = self.told()
+        self.crawl.value("select drain_up_to(%s, 10000) + bring_back(%s, 10000)", self.crawl.now, self.crawl.now)
         self.crawl.tick()
         self.notice()
-        late = [url for url, at in self.moved_back.items() if at < self.crawl.now - 10 * MINUTE]
-        assert not any(self.state(url) == "moved" and not self.model.is_excluded(url) for url in late)
+        assert self.crawl.value("select count(*) from moved_back") == 0
         self.model.note(self.crawl.now, told)
         assert self.crawl.value("select count(*) from inbox") == 0
         assert not any(hold.until <= self.crawl.now for hold in self.model.holds.values())
@@ -335,11 +335,11 @@ class Crawling(RuleBasedStateMachine):
             "select page_id from page where state = 'live' and page_id = any (%s)", [page.page_id for page in moved]
         )
         for page in (self.model.pages[row["page_id"]] for row in back):
-            assert min(self.moved_back.values()) <= self.crawl.now - 10 * MINUTE
             assert not self.model.is_excluded(page.url)
-            del self.moved_back[page.url]
+            self.moved_back.remove(page.url)
             page.state = "live"
-            if all(hold.page is not page for hold in gone):  # a lease that ends gives it another due time
+            is_due = page.due is not None and page.due.year < 9999  # neither new nor unwanted
+            if is_due and all(hold.page is not page for hold in gone):  # a lease that ends gives it another due time
                 page.due = self.due_near(page.page_id, self.crawl.now)
         for hold in sorted(gone, key=lambda hold: hold.lease_id):
             row = self.crawl.row("select due_at, attempts from page where page_id = %s", hold.page.page_id)
@@ -391,8 +391,6 @@ class Crawling(RuleBasedStateMachine):
         self.meet(found | moved, None, None)
         blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
         targets = dict(enumerate(self.targets([result for result, _ in results]), 1))
-        leads_back = {page.url: {url for url in self.moved_to if url != page.url and self.where_now(url) == page.url}
-                      for page in model.pages.values()}  # fmt: skip
         seen: set[tuple[int, int | None]] = set()
         declined: list[Hold] = []
         that_may_count = model.that_may_count((result for result, _ in results), crawl.now)
@@ -406,8 +404,8 @@ class Crawling(RuleBasedStateMachine):
                 outcome = "missing"
             if answer["code"] == "ok" and outcome == "moved":
                 self.moved_to[page.url] = str(targets[answer["ord"]])
-            if answer["code"] == "ok" and result.get("redirect_to") in leads_back[page.url]:
-                self.moved_back.setdefault(result["redirect_to"], crawl.now)
+            if answer["code"] == "ok" and outcome == "missing" and self.state(result.get("redirect_to")) == "moved":
+                self.moved_back.add(result["redirect_to"])
             if outcome == "throttled" and answer["code"] != "duplicate":
                 assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
             due = crawl.value("select due_at from page where page_id = %s", page.page_id)
@@ -426,12 +424,6 @@ class Crawling(RuleBasedStateMachine):
 
     def state(self, url: str | None) -> str | None:
         return next((page.state for page in self.model.pages.values() if page.url == url), None)
-
-    def where_now(self, url: str) -> str:
-        """The end of the redirects of a page."""
-        while self.state(url) == "moved":
-            url = self.moved_to[url]
-        return url
 
     def targets(self, results: list[Row]) -> list[str | None]:
         """For each result the page that its redirect leads to. It is the page itself if the redirect closes a circle,
