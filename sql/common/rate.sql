@@ -51,11 +51,12 @@ return case when rate * planned_days < 1e-6 then days
                           planned_days * exp(-least(rate * (planned_days - days), 500))
                           * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
 
--- The evidence on a page after a fetch, `days` after the fetch before it (planned_days = when it was planned, if a hint
--- brought it forward). The fetch counted changes, or saw one change of a known age, or only saw whether there was a
--- change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing. The result is exact if the
--- number of changes is known: no change, a counted number, or one change of known age. If it is only known that there
--- was at least one change, the result is the Gamma distribution with the mean and the variance of the exact one.
+-- The evidence on a page after a fetch, `days` after the fetch before it. planned_days = the days to the time that was
+-- planned, if a hint brought the fetch forward; then age_days is null. The fetch counted changes, or saw one change of
+-- a known age, or only saw whether there was a change. `worth` = the days that the fetch counts for. No row if the
+-- fetch taught nothing. The result is exact if the number of changes is known: no change, a counted number, or one
+-- change of known age. If it is only known that there was at least one change, the result is the Gamma distribution
+-- with the mean and the variance of the exact one.
 --
 -- a, b: the belief before the fetch, as changes in days. If it is only known that there was a change, then:
 --
@@ -72,11 +73,11 @@ begin atomic
     select greatest(-prior_changes + case
                when counted is not null then a + counted
                when not is_changed then a
-               when age_days is not null and planned_days is null then a + 1
+               when age_days is not null then a + 1
                else a * mean * mean / variance end, 0),
            greatest(-prior_days + case
                when counted is not null or not is_changed then b + worth
-               when age_days is not null and planned_days is null then b + age_days
+               when age_days is not null then b + age_days
                else b * mean / variance end, 0),
            worth
     from (select a, b, worth, 1 + q * s as mean, 1 + q * s * (2 - s) - a * s * s * q * (1 + q) as variance

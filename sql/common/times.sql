@@ -79,6 +79,11 @@ create or replace function host_gap(gap interval, crawl_delay interval, default_
 language sql stable parallel safe
 return coalesce(gap, greatest(crawl_delay, default_gap));
 
+-- The same for a host.
+create or replace function gap_of(h host, s setting) returns interval
+language sql stable parallel safe
+return host_gap(h.gap, h.crawl_delay, s.default_gap);
+
 -- The window of a host: how long after its slot a request may start. The gap is the least time between two requests.
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap:
 --
@@ -100,13 +105,12 @@ return case when new_gap > gap then last_start_by + interval '1 microsecond' els
 -- The time between two slots of a host: its gap plus the window in which a request may start.
 create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
-return host_gap(h.gap, h.crawl_delay, s.default_gap)
-       + start_window(host_gap(h.gap, h.crawl_delay, s.default_gap), s.window_share);
+return gap_of(h, s) + start_window(gap_of(h, s), s.window_share);
 
 -- The earliest time at which a request to a host may start.
 create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
-return h.last_start_by + host_gap(h.gap, h.crawl_delay, s.default_gap);
+return h.last_start_by + gap_of(h, s);
 
 -- When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is not
 -- blocked, and it waits for no leased page. The result is at least t, the time at which it is written. Scans for ready

@@ -20,7 +20,7 @@ begin atomic
                h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
                when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
     from (select coalesce(o.last_start_by, h.last_start_by)
-                 + host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as next_slot
+                 + gap_of(h, a.s) as next_slot
          ) f
     cross join lateral (
         select case when o.is_new then least(h.head_due, o.head_due)
@@ -41,16 +41,18 @@ language plpgsql volatile as $$
 begin
     return query
     with
-    -- The candidates. Those that get a slot have columns of page. The others are neither dropped nor given. dropped:
-    -- not live, so its row in queue or new_page is deleted. given: leased now. A page is not given if a newer call took
-    -- it between two rounds of this call, and it was reported and is due again.
+    -- The candidates, and what becomes of each: it is given (leased now), dropped (its page is not live, so its row in
+    -- queue or new_page is deleted), or it stays. Those that get a slot have columns of page.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,
                case when p.base_at is null then p.last_modified end as last_modified,
                case when p.base_at is null then p.content_hash end as content_hash,
-               coalesce(p.state = 'live' and coalesce(p.last_lease, 0) < this_lease, false) as given,
-               k.gets_slot and (p.state = 'live') is not true as dropped,
+               case when not k.gets_slot then 'stays'
+                    when (p.state = 'live') is not true then 'dropped'
+                    -- a newer call took it between two rounds of this call; it was reported, and is due again
+                    when p.last_lease >= this_lease then 'stays'
+                    else 'given' end as fate,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot,
                                  page_frequency(p.frequency, p.pinned_rate, (a.s).frequency), (a.s).shortest_interval),
                         a.lease_ends + longest_ahead()) as held_due
@@ -60,30 +62,31 @@ begin
     ),
     -- Revisits stay in the queue, with a due time after the lease.
     revisit_moved as (
-        update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
+        update queue q set due_at = p.held_due from picked p
+        where q.ctid = p.tid and p.fate = 'given' and p.rank is null
     ),
     -- Rows of pages that are no longer live are deleted.
     revisit_dropped as (
-        delete from queue q using picked p where q.ctid = p.tid and p.dropped and p.rank is null
+        delete from queue q using picked p where q.ctid = p.tid and p.fate = 'dropped' and p.rank is null
     ),
     -- A page is new once: its row in new_page is deleted.
     new_left as (
-        delete from new_page n using picked p where n.ctid = p.tid and (p.given or p.dropped) and p.rank is not null
+        delete from new_page n using picked p where n.ctid = p.tid and p.fate <> 'stays' and p.rank is not null
     ),
     -- It enters the queue, with a due time after the lease.
     new_entered as (
         insert into queue (host_id, page_id, due_at)
-        select host_id, page_id, held_due from picked where given and rank is not null
+        select host_id, page_id, held_due from picked where fate = 'given' and rank is not null
     ),
     -- The hosts, as rows of the type host_visited.
     visited as (
         select host_tid, bool_or(is_new) as is_new,
-               count(*) filter (where given) as given, count(*) filter (where dropped) as dropped,
-               max(start_by) filter (where given) as last_start_by,
-               case when bool_or(one_at_a_time) and bool_or(given) then a.lease_ends end as busy_until,
-               min(case when given then held_due when not dropped then due_at end) as head_due,
-               min(rank) filter (where not given and not dropped) as head_new_rank,
-               min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id
+               count(*) filter (where fate = 'given') as given, count(*) filter (where fate = 'dropped') as dropped,
+               max(start_by) filter (where fate = 'given') as last_start_by,
+               case when bool_or(one_at_a_time) and bool_or(fate = 'given') then a.lease_ends end as busy_until,
+               min(case fate when 'given' then held_due when 'stays' then due_at end) as head_due,
+               min(rank) filter (where fate = 'stays') as head_new_rank,
+               min(page_id) filter (where fate = 'stays' and rank is not null) as head_new_id
         from picked group by host_tid
     ),
     -- The hosts get new heads and new places in the queues of hosts.
@@ -107,9 +110,9 @@ begin
         select this_lease, round, a.t, a.lease_ends, count(*), count(rank), array_agg(page_id), array_agg(slot),
                array_agg(start_by), array_agg(coalesce(due_at, slot)), array_agg(held_due),
                array_agg(host_id) filter (where one_at_a_time)
-        from (select * from picked where given order by page_id) p having count(*) > 0
+        from (select * from picked where fate = 'given' order by page_id) p having count(*) > 0
     )
     select page_id, url, name, slot, least(start_by, a.lease_ends), greatest(slot - a.t, interval '0'),
            this_lease, a.lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
-    from picked cross join classes_noted where given order by slot;
+    from picked cross join classes_noted where fate = 'given' order by slot;
 end $$;

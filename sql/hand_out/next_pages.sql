@@ -14,10 +14,9 @@
 --      such revisits too.)
 --   6. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
 --
--- Steps 4 and 6 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages, and
--- pages are locked before hosts. If an earlier call in this transaction has locked hosts and upkeep now locked pages, a
--- report that holds a page could wait for such a host, while this transaction waits for the page. So upkeep
--- that locks pages needs a transaction without an id: a transaction that locks a row gets one.
+-- Steps 4 and 6 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may lock pages, and
+-- pages come before hosts in the order of locks. So upkeep that locks pages needs a transaction that has locked nothing
+-- yet. Such a transaction has no id: it gets one when it locks a row.
 
 -- Raises if an argument of next_pages is out of its range, or if the login may not have n more pages.
 create or replace function check_arguments(
@@ -86,7 +85,7 @@ end $$;
 
 -- The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the
 -- default gap.
-create or replace function pages_per_host(a ask, n int) returns numeric
+create or replace function expected_per_host(a ask, n int) returns numeric
 language sql stable as $$
     select least(a.per_host, n, 1 + floor(
                date_part('epoch', a.slots_until - a.slots_from)
@@ -129,11 +128,11 @@ begin
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_lock_pages;
-        perform clock_was_ahead(t) where not may_lock_pages;   -- like a tick: skips ids after a crash
+        perform clock_was_ahead(t) where not may_lock_pages;   -- skips ids after a crash
     end if;
 
     -- 3
-    pages_per_host := pages_per_host(a, n);
+    pages_per_host := expected_per_host(a, n);
     -- The draw rounds up or down. So over many calls the mean of wanted_new is n × discovery, even if n is 1.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     -- A host with both kinds gives the kind that is asked first: new pages in the share `discovery` of the calls.

@@ -33,7 +33,7 @@ begin atomic
                least(n.slots, case when h.one_at_a_time then 1 else i.quota end) as quota
         from visit i
         join host h on h.ctid = i.tid
-        cross join lateral (select host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as gap offset 0) g
+        cross join lateral (select gap_of(h, a.s) as gap offset 0) g
         cross join lateral (select g.gap + start_window(g.gap, (a.s).window_share) as step offset 0) e
         cross join lateral (
             select greatest(h.last_start_by + g.gap, a.slots_from) as free_at, slots_end(a, e.step) as slots_end

@@ -135,7 +135,7 @@ select h.host_id, h.name,
        coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
 from host h
 cross join setting s
-cross join lateral (select host_gap(h.gap, h.crawl_delay, s.default_gap) as gap) g;
+cross join lateral (select gap_of(h, s) as gap) g;
 comment on view host_to_allocate is
     'The columns of each host that allocation reads. cap: slots per day; cap_with_half_the_gap: slots per day if its '
     'gap were half; blocked_until: in days since 1970.';

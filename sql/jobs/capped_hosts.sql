@@ -11,7 +11,7 @@ begin
     t := keep_job(token, alive_for);
     delete from capped_hosts;
     insert into capped_hosts (host_id, pages, gap, slot_every, wanted, frequency, half_gap_gain, as_of)
-    select n.host_id, n.pages, host_gap(h.gap, h.crawl_delay, s.default_gap), slot_every(h, s),
+    select n.host_id, n.pages, gap_of(h, s), slot_every(h, s),
            nullif(n.wanted, 'infinity'),                   -- the job passes infinity: no limit; stored as null
            n.frequency, n.gain, t
     from unnest(host_ids, pages, wanted, frequencies, gains) as n (host_id, pages, wanted, frequency, gain)

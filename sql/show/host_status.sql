@@ -2,7 +2,7 @@
 
 create or replace view recrawl.host_status as
 select n.name as host,
-       host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+       gap_of(h, s) as gap,
        slot_every(h, s) as slot_every,
        coalesce(t.price, common.price) as price,
        t.is_capped as capped, t.frequency,

@@ -4,10 +4,10 @@ create or replace view recrawl.late_hosts as
 select h.name as host, l.due, l.oldest_due,
        l.as_of - l.oldest_due as late,
        case when h.blocked_until > c.now then 'block'
-            when greatest(h.last_start_by + host_gap(h.gap, h.crawl_delay, s.default_gap),
+            when greatest(next_slot(h, s),
                           h.busy_until) > c.now then 'gap'
             else 'crawler' end as waits_for,
-       host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+       gap_of(h, s) as gap,
        case when h.blocked_until > c.now then readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > c.now then h.blocked_reason end as blocked_reason,
        l.as_of

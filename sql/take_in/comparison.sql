@@ -23,7 +23,7 @@
 --   counted          the number of changes, if the crawler counted them
 --   days_since       days since the fetch that it is compared with
 --   planned_days     the same at the planned time, if the fetch was brought forward
---   age_days         age of the change, if it is known
+--   age_days         age of the change, if it is known and the fetch was not brought forward
 --   compared_since   when the base was fetched
 --   is_open          the fetch brought nothing to compare, so the base stays
 --   is_same          the fetch shows the version of the base again; also true if is_open
@@ -34,7 +34,8 @@ begin atomic
            case when r.status <> 304 then r.changes end,
            date_part('epoch', seen_at - since) / 86400,
            case when p.planned_due > seen_at then date_part('epoch', p.planned_due - since) / 86400 end,
-           case when modified_at > since then date_part('epoch', seen_at - modified_at) / 86400 end,
+           case when modified_at > since and (p.planned_due > seen_at) is not true then
+               date_part('epoch', seen_at - modified_at) / 86400 end,
            base,
            is_open,
            -- is_same. A statement is about the last fetch, so it says something about the base only if they are the

@@ -5,6 +5,7 @@
 --   r    the result                         c    the comparison of the fetch with the page (comparison.sql)
 --   p    the page before the report         e    the evidence after the fetch; null if it is no observation
 --   l    the place of the page in the lease that the result names; null if that lease does not run or has no such page
+--   target: the live page that a permanent redirect leads to; null if there is none
 --
 -- The functions are inlined into the plan of record_pages(), so they have no search_path of their own. Each «offset 0»
 -- stops the planner from computing an expression again at each place that uses it.
@@ -89,14 +90,7 @@ end;
 --     is_counted    it changes the row of the page
 --     sets_due      it decides when the page is due next (after 410 or a permanent redirect: never)
 --
--- A lease that has ended has no pages any more. A result repeats another one in four cases:
---
---   * A result on the same lease was reported before and counted, or goes first in this call.
---   * It has no lease_id, and is not newer than the last fetch.
---   * It is on a running lease, and a result on a newer lease was reported before.
---   * Another result goes first in this call: turn is `outranked`, or both have no lease_id.
---
--- A result on a lease that has not its page repeats another one only in the first case.
+-- A lease that has ended has no pages any more.
 --
 -- seen_at is when the page was seen. If the result gives no time, a leased page was seen in its slot. The time of a
 -- leased page is never before its lease began or before its last successful fetch.
@@ -104,11 +98,9 @@ end;
 -- With ends_without_lease = false, a result without lease_id is invalid if it stops or postpones the fetches of the
 -- page: 410, a permanent redirect, declined, or a due time, which can lie in the year 2200.
 --
--- turn is the place of the result among the results of its page in the same call (turns_of): `first` = it is the one
--- that may count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease
--- comes first.
+-- turn: see turns_of().
 create or replace function verdict_on(
-    t timestamptz, r result, p page, l lease_place, moved_to bigint, turn text, rules judging_rules
+    t timestamptz, r result, p page, l lease_place, target bigint, turn text, rules judging_rules
 ) returns setof verdict
 language sql stable parallel safe rows 1
 begin atomic
@@ -124,7 +116,7 @@ begin atomic
                        and r.lease_id <= rules.newest_lease
                        and (p.fetched_at >= r.fetched_at) is not true)
     from (select case when (r.extras).declined then 'declined'
-                      else outcome_of(r.status, (r.extras).robots_denied, moved_to, p.page_id) end as outcome,
+                      else outcome_of(r.status, (r.extras).robots_denied, target, p.page_id) end as outcome,
                  case
                      when r.problem is not null then 'invalid'
                      when r.lease_id is null and not (rules.setting).ends_without_lease
@@ -264,7 +256,7 @@ end;
 --     was declined                           never                                           declined
 --     gives a due time (infinity = never)    that time                                       set (infinity: done)
 --     is a successful fetch                  one interval after the last due time            null
---     is anything else                       after wait_after(); never for null              null
+--     is anything else                       after wait_after(); null if gone or moved       null
 --
 -- is_counted and sets_due: see verdict_on(). A due time that is set while another lease holds the page lasts only until
 -- that lease ends. old_due: the due time that the page has in the queue. late: how many seconds the slot of a revisit
@@ -319,7 +311,7 @@ end;
 --
 -- In SQL the result of a query stands first. So step 4 is at the top, and steps 1 to 3 follow.
 create or replace function judge(
-    t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules
+    t timestamptz, r result, p page, l lease_place, own host_terms, target bigint, turn text, rules judging_rules
 ) returns setof judgement
 language sql stable rows 1
 begin atomic
@@ -347,10 +339,10 @@ begin atomic
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
             n.late, nullif(greatest(ceil(n.late * n.per_day / 86400) - 1, 0), 0))::pulse_part as pulse
     -- 1.
-    from verdict_on(t, r, p, l, moved_to, turn, rules) v
+    from verdict_on(t, r, p, l, target, turn, rules) v
     cross join lateral comparison(r, p, v.seen_at) c
     -- 2.
     left join lateral evidence_after(p, c, own, rules) e on v.is_observed
     -- 3.
-    cross join lateral page_next(t, r, p, l, v, e, moved_to, rules) n;
+    cross join lateral page_next(t, r, p, l, v, e, target, rules) n;
 end;

@@ -99,7 +99,7 @@ begin
     ),
     -- Those that have a place: they are leased, or have never left. This reads all pages of their hosts, once. The set
     -- in memory is the small one: with all pages of a large host in it, PostgreSQL would not hash it.
-    placed as materialized (
+    has_place as materialized (
         select q.page_id from queue q
         where q.host_id in (select host_id from revived_page)
               and (q.page_id in (select page_id from revived_page)) is true
@@ -108,12 +108,12 @@ begin
         where n.host_id in (select host_id from revived_page)
               and (n.page_id in (select page_id from revived_page)) is true
     ),
-    -- The pages that get a place. A page that lives again gets one only if it is not in `placed`. A new page that died
+    -- The pages that get a place. A page that lives again gets one only if it has no place. A new page that died
     -- before it entered stays out.
     entering as materialized (
         select * from entry e
         where is_live
-          and case when revived then (e.page_id in (select page_id from placed)) is not true
+          and case when revived then (e.page_id in (select page_id from has_place)) is not true
               else is_first or (page_id in (select page_id from left_new)) is true
           end
     ),

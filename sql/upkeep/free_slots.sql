@@ -28,7 +28,7 @@ begin
     locked := array(
         select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
     foreach one in array coalesce(slots, '{}') loop
-        update host h set last_start_by = one.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
+        update host h set last_start_by = one.slot - gap_of(h, s)
         from setting s
         where h.host_id = one.host_id and h.host_id = any (locked) and h.last_start_by = one.start_by;
     end loop;

@@ -137,7 +137,7 @@ begin
         from robots r where r.host_id = set_crawl_delay.host_id);
     update host h set
         crawl_delay = delay,
-        last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
+        last_start_by = last_start_by_after(h.last_start_by, gap_of(h, s),
                                             host_gap(h.gap, delay, s.default_gap))
     from setting s
     where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from delay;

@@ -55,7 +55,8 @@ end $$;
 --     at least half     less than .9 of the budget was used: gaps limit it    1.03 × hour, at most .5 % less than now
 --     at least half     .97 of it was used, and `most` is null                5 % more
 --     at least half     .93 of it was used                                    .5 % more; 3 % more if it is below .9 of
---                                                                             in_a_day. At most 1.05 × most or hour
+--                                                                             in_a_day. At most 1.05 × the greater of
+--                                                                             most and hour
 --     at most a tenth   it is above in_a_day: the crawlers limit it           in_a_day, at most 3 % less than now
 --     any               nothing of this                                       stays
 --

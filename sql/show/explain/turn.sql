@@ -184,6 +184,6 @@ end $$;
 create or replace function halved_gap(h host, s setting) returns text
 language sql stable as $$
     select format('SELECT recrawl.set_host(%L, gap => ''%s seconds'');', h.name,
-                  seconds_to_type(host_gap(h.gap, h.crawl_delay, s.default_gap) / 2))
-    where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
+                  seconds_to_type(gap_of(h, s) / 2))
+    where gap_of(h, s) >= interval '2 milliseconds'
 $$;

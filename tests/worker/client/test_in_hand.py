@@ -102,7 +102,7 @@ class Hands:
     def hear(self) -> None:
         """The ends that pages met in threads."""
         while self.on_their_way:
-            self.in_hand.end(*self.on_their_way.pop(0))
+            self.in_hand.end_settled(*self.on_their_way.pop(0))
             self.catch_up()
 
     def catch_up(self) -> None:
@@ -360,7 +360,7 @@ def test_a_page_cannot_go_back() -> None:
     page.report(200)
     hands.report(1)
     with pytest.raises(RuntimeError, match="cannot go from OVER to UNSENT"):
-        hands.in_hand.end(page, {"status": 200})
+        hands.in_hand.end_settled(page, {"status": 200})
 
 
 # ---- any sequence of events

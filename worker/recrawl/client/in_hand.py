@@ -18,11 +18,12 @@
 
 It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
 once, with one outcome, in two steps. First it is settled: visits may run in other threads, so `try_settle` returns True
-to only one caller. Then this caller calls `end` with the result or the outcome. Until then the page keeps its state.
+to only one caller. Then this caller calls `end_settled` with the result or the outcome. Until then the page keeps its
+state.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: they go to OVER
-instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request. Such a page is
-RUNNING, and ends when the robots.txt came.
+instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request, which is READY at
+once. Such a page is RUNNING, and ends when the robots.txt came.
 """
 
 import heapq
@@ -48,7 +49,7 @@ class PageState(IntEnum):
     WAITING = 1  # for its slot
     READY = 2  # for a free visit
     BEHIND_ROBOTS = 3  # for the robots.txt of its site, which was requested
-    RUNNING = 4  # its slot is used, by its request or by the request of its robots.txt
+    RUNNING = 4  # its visit runs: it prepares its request or made it. Or its robots.txt is requested in its slot
     UNSENT = 5  # it has ended, and the database does not know it yet
     OVER = 6  # the database knows its end
 
@@ -199,7 +200,7 @@ class InHand:
     def start_waiting(self, pages: list[Page], now: float) -> None:
         for page in pages:
             if self.is_closed:
-                self._give_one_back(page, "released")
+                self.end(page)
             elif not is_request(page) and self._access_to(page.url) is Access.DENIED:
                 self._deny(page)
             else:
@@ -231,9 +232,9 @@ class InHand:
                 self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
-                self._give_one_back(page, "missed")
+                self.end(page, outcome="missed")
             elif now > last - self._preparation.least_time:
-                self._give_one_back(page, "unready")
+                self.end(page, outcome="unready")
             else:
                 access = Access.ALLOWED if page.kind == "robots" else self._access_to(page.url)
                 if access is Access.DENIED:
@@ -279,16 +280,13 @@ class InHand:
             if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
         page = robots.slot_of
-        if not self.try_settle(page, slot_used=True):
-            return
-        if failed and not is_request(page):
-            page.began = request.began
-        self.end(page, ROBOTS_FAILED if failed and is_request(page) else failed)
+        if self.try_settle(page, slot_used=True):
+            if failed and not is_request(page):
+                page.began = request.began
+            self.end_settled(page, ROBOTS_FAILED if failed and is_request(page) else failed)
 
     def _deny(self, page: Page) -> None:
-        if self.try_settle(page):  # otherwise it was lost
-            self.counts["denied"] += 1
-            self.end(page, {"robots_denied": True})
+        self.counts["denied"] += self.end(page, {"robots_denied": True})
 
     # ---- a visit, from its begin to its end
 
@@ -337,9 +335,13 @@ class InHand:
 
     def _give_back_yielded(self, page: Page, outcome: str) -> None:
         """Gives back a page that was yielded, and whose request did not begin."""
-        if self.try_settle(page):
-            self.counts["requests"] -= 1
-            self.end(page, outcome=outcome)
+        self.counts["requests"] -= self.end(page, outcome=outcome)
+
+    def end(self, page: Page, result: Result | None = None, outcome: str = "released", slot_used: bool = False) -> bool:
+        """Settles a page and ends it. Returns False if it was settled before."""
+        if is_first := self.try_settle(page, slot_used):
+            self.end_settled(page, result, outcome=outcome)
+        return is_first
 
     def try_settle(self, page: Page, slot_used: bool = False) -> bool:
         """Whether the caller ends the page: True for the first caller, from any thread."""
@@ -349,7 +351,7 @@ class InHand:
             page.is_settled, page.slot_used = True, slot_used
             return True
 
-    def end(
+    def end_settled(
         self, page: Page, result: Result | None = None, body: bytes | str | None = None, outcome: str = "released"
     ) -> None:
         """Ends a page that the caller has settled, with a result to report. Without a result the page is given back,
@@ -367,8 +369,7 @@ class InHand:
     def visit_over(self, page: Page) -> None:
         """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
         self._spawned.discard(page)
-        if self.try_settle(page, slot_used=True):
-            self.end(page)
+        self.end(page, slot_used=True)
         self._free(page)
 
     def abandon(self) -> None:
@@ -449,8 +450,9 @@ class InHand:
 
     # ---- the parts of all transitions
     #
-    # try_settle ──▶ end ──┬─▶ _move_to_end ──▶ _move, _free    the page has ended; the place of its visit is free
-    #                      └─▶ _leave_lease                     without a result: nothing will be reported
+    # end ──┬─▶ try_settle
+    #       └─▶ end_settled ──┬─▶ _move_to_end ──▶ _move, _free    the page has ended; the place of its visit is free
+    #                         └─▶ _leave_lease                     without a result: nothing will be reported
 
     def _window(self, page: Page, now: float) -> tuple[float, float]:
         return self._clock.window(page.fetch_at, page.start_by, now)
@@ -475,10 +477,6 @@ class InHand:
 
     def _give_all_back(self, pages: Iterable[Page], outcome: str) -> None:
         for page in pages:
-            self._give_one_back(page, outcome)
-
-    def _give_one_back(self, page: Page, outcome: str) -> None:
-        if self.try_settle(page):
             self.end(page, outcome=outcome)
 
     def _move_to_end(

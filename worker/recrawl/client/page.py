@@ -44,8 +44,8 @@ class Page:
         self.meta: Any = row.meta
         self.kind: Kind = kind
         self.request_headers = request_headers(user_agent, self.etag, self.last_modified)
-        self.is_settled = False  # it has ended: reported, released, declined, lost, denied, or missed its slot
-        self.slot_used = False  # it was released, but a request used its slot
+        self.is_settled = False  # its end is decided: reported, released, declined, lost, denied, or missed its slot
+        self.slot_used = False  # it was released, but a request used its slot, or may have used it
         self.began = 0.0  # the monotonic time when it was yielded or its request began; 0 = not yet
         self._settle = settle
 

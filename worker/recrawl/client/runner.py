@@ -107,7 +107,7 @@ class Runner:
 
     def finish(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
         """Ends a settled page, and does what that leaves to do."""
-        self.in_hand.end(page, result, body)
+        self.in_hand.end_settled(page, result, body)
         self.catch_up()
 
     def next(self) -> Page | None:
