@@ -1,13 +1,14 @@
-"""Drops a table and columns, adds a table and a sequence. Locks: inbox, host, lease, page, job, setting, opic and other tables.
+"""Drops a table and columns, adds a table. Locks: inbox, host, lease, page, job, setting, opic and other tables.
 
 The other tables are allocation, budget_step, pulse, fetch_log, graph_news, graph_state, pulling_in, vital, vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
-measured budget leaves out. The new table moved_back has pages that their sites moved back. Each run of the job opic reads the whole graph. So graph_news, opic.is_full and the setting
-memory go: they were for a worker that keeps a copy of the graph. Two columns of graph_state are not used any more. They
-stay, because a report reads the table and would fail if it had to wait for a lock on it. Comments change. Internal
-functions lose theirs: these stand above the functions in sql/.
+measured budget leaves out. The new table moved_back has pages that their sites moved back. Each run of the job opic
+reads the whole graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy
+of the graph. Two columns of graph_state are not used any more. They stay, because a report reads the table and would
+fail if it had to wait for a lock on it. Comments change. Internal functions lose theirs: these stand above the
+functions in sql/.
 """
 
 from alembic import op
