@@ -34,15 +34,15 @@ return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class
 -- discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit of a host earns
 -- it a credit. While revisits of the host wait, each new page spends 1 of it. When less than 1 is left, the new pages
 -- of the host come last: last_class(). With discovery = 0.5 a revisit earns 1.25. If it earned 1, new pages would get
--- 0.46 of the slots, because pages are taken in bursts.
+-- 0.46 of the slots (measured).
 create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
 
 -- The number of new pages that a host may give before its next revisit, after it gave pages of either kind: a token
 -- bucket. Revisits fill it. It holds at most what the revisits of this visit earn, plus 1 for each of these revisits.
--- So a host whose new pages nobody asks for saves no more. A new page takes 1 while revisits wait. If none waits, or
--- discovery is 1, the bucket is filled as after one revisit.
+-- So a host cannot save credit while nobody asks for its new pages. A new page takes 1 while revisits wait. If none
+-- waits, or discovery is 1, the bucket is filled as after one revisit.
 create or replace function credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real

@@ -69,8 +69,8 @@ begin atomic
                 offset 0) w
           offset 0) s
     -- u = the changes expected between two fetches, where 1 − (1 + u) e^−u = share. First a closed approximation (error
-    -- 2.6e-4), then one Newton step on the logarithm of 1 − share (error 1.6e-8). A step on share itself would lose all
-    -- precision if share is close to 1.
+    -- 2.6e-4), then one Newton step on the logarithm of 1 − share (error 1.6e-8). A step on share itself would be
+    -- useless if share is close to 1: then 1 − share has hardly any digits left.
     left join lateral (
         select case when share < 1e-5 then sqrt(2 * share) * (1 + sqrt(2 * share) / 3 + 11 * share / 36)
                     else rough - (ln(1 + rough) - rough - ln_rest) * (1 + rough) / -rough end as u

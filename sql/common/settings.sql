@@ -1,4 +1,4 @@
--- The settings are the columns of one row. Four of its columns are no settings, because no person sets them.
+-- The settings are the columns of one row. Four of its columns are no settings: set_setting() cannot set them.
 
 create or replace view setting_column as
 select a.attnum as place,

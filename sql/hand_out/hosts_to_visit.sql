@@ -130,8 +130,8 @@ begin
         v.due_pages := case when v.due_hosts = '{}' then 0 else wanted - v.new_pages end;
     end if;
     -- While other hosts have better new pages, a host keeps its poor ones. New pages more than two classes below the
-    -- class of the worst chosen host stay: they have less than a quarter of the value of its best new page. Measured
-    -- with 40,000 new pages on 2,000 hosts, where a call takes up to ten pages of a host, and with values that are
+    -- class of the worst chosen host stay: they have less than a quarter of the value of that class. Measured with
+    -- 40,000 new pages on 2,000 hosts, where a call takes up to ten pages of a host, and with values that are
     -- log-normal (σ = 2): the pages of a call have .75 of the value of the same number of best pages. Without this rule
     -- they have .19.
     if v.new_hosts <> '{}' and not v.new_exhausted then

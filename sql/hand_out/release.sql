@@ -68,9 +68,9 @@ begin
     moved as (
         insert into inbox (host_id, page_id, old_due) select host_id, page_id, held_due from item
     ),
-    -- The rows of the pages get the old due times too. planned_due is the due time before fetch_now or a hint first
-    -- moved the page. If this first move was during the lease, planned_due equals the old due time, and becomes null.
-    -- If it was before the lease, planned_due stays. A page that became done or declined during the lease is due again.
+    -- The rows of the pages get the old due times too. planned_due is the due time before fetch_now or a hint moved the
+    -- page. If it is the old due time, the page is back where it was planned. A page that became done or declined
+    -- during the lease is due again.
     due_again as (
         update page p set
             due_at = i.due, planned_due = nullif(p.planned_due, i.due),

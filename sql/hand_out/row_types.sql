@@ -35,6 +35,6 @@ comment on type visits is
 comment on type host_visited is
     'A host that was visited. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
     'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: the end '
-    'of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due: the first due time that a '
-    'page of this visit has now, whether it was given or stays. head_new_rank, head_new_id: no new page that stays is '
+    'of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due: the first due time of the '
+    'pages of this visit; a page that was given has a new one. head_new_rank, head_new_id: no new page that stays is '
     'before this rank and id; null if none stays or the host was chosen for revisits.';

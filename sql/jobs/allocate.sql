@@ -27,8 +27,8 @@ comment on view page_to_allocate is
 -- Since the first allocation of the last 24.5 hours: the days, and the fetches to make up for; negative = the crawl
 -- fetched too much. since_last: the days since the last allocation. The time covers a whole day, because crawlers that
 -- pause every night make up in the morning for the fetches that they left. The budget is added up run by run, because
--- it may have changed. If it was lowered, the crawl need not make up for fetches that only the higher budget allowed,
--- and fetches within the higher budget are not too many.
+-- it may have changed. Example: the budget was lowered from 100 to 50. Then between 50 and 100 fetches are neither too
+-- few nor too many.
 create or replace function fetches_of_last_day(t timestamptz)
 returns table (days float8, to_make_up float8, since_last float8)
 language sql stable security definer as $$
@@ -200,8 +200,8 @@ language sql volatile as $$
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        -- An index scan. plans.sql makes a table scan so expensive that next to it the planner would not compare the
-        -- costs of the other steps.
+        -- The condition makes it an index scan. With `plans: lookups` a table scan counts as so expensive that the
+        -- planner would not compare the costs of the other steps.
         join setting s on s.only_row
         cross join lateral (
             select greatest(

@@ -1,16 +1,14 @@
 -- Failures that no run can write: the process of the run died, or the job has no runs because it works all the time.
 
 -- Records a failed run, one that never started or whose process died (has_died). A worker knows why its child process
--- died, but the run of the child counts as alive until the session of the child has ended. Only runs after the token
--- `newest` count. Returns false if the worker must call it again:
+-- died, but the run of the child counts as alive until the session of the child has ended. It is about the oldest run
+-- after the token `newest` that died or has not ended: a person may have started a later one just before the call.
+-- Returns false if the worker must call it again:
 --
---   no such run                                       writes a failed run with the message       true
---   has_died, and the oldest one has died             that run gets the message                  true
---   has_died, and the oldest one still has a session  nothing                                    false
---   otherwise                                         nothing: such a run writes its own end     true
---
--- The oldest one: of the runs that died or have not ended. A later one may be a run that a person started just before
--- the call.
+--   there is no such run                writes a failed run with the message       true
+--   has_died, and the run has died      the run gets the message                   true
+--   has_died, and it still has a session   nothing                                 false
+--   otherwise                           nothing: the run writes its own end        true
 create or replace function note_failure(job text, newest bigint, message text, has_died boolean) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job

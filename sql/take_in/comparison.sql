@@ -12,8 +12,8 @@
 --   * The crawler says `changed` or `changes` itself: that is about the time since the last
 --     successful fetch.
 --   * Status 304 means unchanged since the last fetch, except if that fetch brought nothing to compare. Then only what
---     the 304 itself brings, for example an etag, is compared with the base. If it brings nothing, it is not counted,
---     because a change would not have been counted either.
+--     the 304 itself brings, for example an etag, is compared with the base. If it brings nothing, it is not counted: a
+--     200 that brings nothing is not counted either.
 --   * Sketch, hash, etag and Last-Modified are compared with the base. A Last-Modified of the last 2 seconds is
 --     ignored: servers that generate each answer send the current time.
 --
@@ -38,8 +38,7 @@ begin atomic
                date_part('epoch', seen_at - modified_at) / 86400 end,
            base,
            is_open,
-           -- is_same. A statement is about the last fetch, so it says something about the base only if they are the
-           -- same.
+           -- is_same. A statement is about the last fetch. It says something about the base only if that is the base.
            is_open or case when stated is null then not differs else not stated and p.base_at is null end
     from (select base, modified_at, stated, differs,
                  -- A statement is about the time since the last fetch, a comparison about the time since the base.

@@ -70,14 +70,14 @@ language plpgsql volatile as $$
 declare
     urls      constant parsed_url[] := parsed_urls(given);
     unknown   parsed_url[];            -- one URL for each page that has no row yet
-    -- One element for each page, by place. The first three arrays have no nulls: in an array with nulls each access
-    -- reads all elements before it.
+    wanted    bigint[];                -- known pages that are scheduled again
+    again_at  timestamptz[];
+    -- By the place of the page. The first three arrays have no nulls: in an array with nulls each access reads all
+    -- elements before it.
     firsts    int[];                   -- the first URL that names the page
     page_ids  bigint[];                -- 0 if there is no page
     is_new    boolean[];
     reasons   text[];                  -- why there is no page
-    wanted    bigint[];                -- known pages that are scheduled again
-    again_at  timestamptz[];
     made      record;
 begin
     with

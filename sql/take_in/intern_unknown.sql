@@ -57,7 +57,7 @@ begin
         from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
     -- has_room: the host may have one more page. While pages move on their host, it may have twice as many, because the
-    -- old ones count until the inbox is drained.
+    -- old ones count in host.pages until the inbox is drained.
     judged as materialized (
         select u.*,
                u.max_pages is null

@@ -102,7 +102,7 @@ begin
         from judged j
         where p.ctid = j.tid and (j.page_after).state is not null
     ),
-    -- A page whose new due time is its held_due is at its place in the queue already, and needs no entry.
+    -- Pages that move in the queue. A page whose new due time is its held_due is there already, so it has no move.
     moved as (
         insert into inbox (host_id, page_id, old_due, old_rank, failed)
         select (move).* from judged where (move).page_id is not null

@@ -59,7 +59,7 @@ begin
              with ordinality
              as g (page_id, lease_id, status, changed, fetched_at, content_hash, etag, last_modified, changes,
                    links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, due, declined, ord)
-        -- A separate join for the lists, because checked() is inlined only if its arguments are cheap.
+        -- A separate join for the lists, because checked() is inlined only if its arguments contain no query.
         cross join lateral (
             select case when jsonb_typeof(g.links) = 'array'
                         then array(select jsonb_array_elements_text(g.links)) end as links,

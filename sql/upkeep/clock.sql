@@ -4,13 +4,13 @@
 -- and some of the pages and hosts, until a round over all pages and hosts found no row locked. A time that a correct
 -- clock cannot have written is pulled in: it moves back, to the present or towards it, as the table says:
 --
---    column               cannot be correct if                         becomes
+--    column               is checked if                                becomes
 --    host.last_start_by   it is more than longest_ahead() ahead        earlier by the error of the clock
 --    host.blocked_until   the host earned the block by strikes, and    earlier by the error of the clock, at most a
 --                         it is more than 1.1 days ahead: the longest  day ahead. Operators may block for any time
 --                         back-off with its 10 %
---    host.busy_until      it lies in the future. (A correct time does  the end of its lease; null without a lease
---                         too, and stays the same)
+--    host.busy_until      it lies in the future, as correct times do   the end of its lease, as correct times are;
+--                                                                      null without a lease
 --    host.ready_at,       it is later than the times it depends on     computed again
 --    host.new_ready_at
 --    host.new_class       the host is last in the queue of new pages,  computed again

@@ -144,8 +144,8 @@ begin
 end $$;
 
 -- Gives hosts the places in both queues of hosts that follow from changes in their queues of pages. A ready host keeps
--- its place among revisits. A host keeps its place among new pages if its class stays the same, except in the last
--- class. Then the update is cheap (HOT).
+-- its place among revisits. A host keeps its place among new pages unless its class may get better. If it keeps
+-- both, the update is cheap (HOT).
 create or replace function place_hosts(t timestamptz, changes queue_changes[], s setting) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts

@@ -1,4 +1,4 @@
-"""Calls next_pages so often that each visit that could run, now or within `ahead` seconds, has a page in hand."""
+"""Calls next_pages so often that the visits never run out of pages: pages for `ahead` seconds are in hand."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ MOST_AT_ONCE = 1000  # pages of a call
 # their first slots at the same moment, and the next slots one gap later. A crawl whose hosts are all in step sends
 # hundreds of requests at once and none in between. With 60 hosts and a gap of 0.2 s, Scrapy reaches 85 % of what the
 # gaps allow, compared with 65 % in step.
-FEW = 16  # pages of a call; more only if more visits than that end within a third of ASK_EVERY
+FEW = 16  # pages of a call; more only for a crawler that is so fast that calls would follow each other without pause
 # Seconds: a random time up to this is added to the notice of a call (InHand.notice), so that the slots of two calls do
 # not coincide.
 SPREAD = 0.02

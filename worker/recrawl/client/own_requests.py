@@ -29,7 +29,7 @@ Answering = asyncio.Future[Answered]
 
 # How many times a host that gives no slot is asked, about once a second.
 TRIES = 60
-ROBOTS_TRIES = 600  # for a redirect of a robots.txt: the gap since the request of the robots.txt itself can be minutes
+ROBOTS_TRIES = 600  # for a redirect of a robots.txt: the gap of its host may be minutes, and has just begun
 # An answer of a server can cause these. They must not end the crawl.
 FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
 
@@ -166,7 +166,7 @@ class OwnRequests:
                             break
                         if result is not None:
                             return
-                        # A slot that passed while other extra requests had all places is no try.
+                        # If it was not made because other extra requests have all places, it was no try.
                         tries += bool(request.began or request.slot_used or self._in_hand.has_place_for_extra)
                     else:
                         tries += 1

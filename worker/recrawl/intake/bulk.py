@@ -16,9 +16,8 @@ from recrawl.store.calls import AddedPages, PageToAdd
 BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # of URLs and their metadata. A batch ends with the page that exceeds this
 CONNECTIONS = 4
-# While four connections add pages, one thread cannot move them from the inbox to the queue fast enough. Two with a
-# small STEP cannot either: if many entries wait, a call of tick moves only the entries of a sixteenth of the hosts, and
-# reads the others too. With a small STEP it reads them too often.
+# While four connections add pages, one thread cannot move them from the inbox to the queue fast enough. Nor can two
+# with a small STEP: a call of tick reads 16 times as many entries as it moves if many wait (sql/upkeep/drain.sql).
 DRAINS, STEP = 2, 20_000
 
 

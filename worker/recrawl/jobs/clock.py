@@ -142,8 +142,8 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     )
 
     def start(batch: BatchRunner, why: str, newest: int) -> None:
-        # The executor has one thread, so one batch job runs at a time. max_instances is 2, because APScheduler may
-        # count the last run as running for a moment after it has ended.
+        # The executor has one thread, so one batch job runs at a time. max_instances is 2, because for a moment after
+        # a run has ended, APScheduler may still count it as running.
         scheduler.add_job(
             batch,
             id=batch.entry.name,

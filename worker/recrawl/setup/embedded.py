@@ -206,8 +206,8 @@ def _leave(home: Path, users: IO[bytes]) -> None:
 
 
 def _used_by_others(users: IO[bytes]) -> bool:
-    # The caller has given up its shared lock, so the guard may have the lock already. To convert the shared lock would
-    # not prevent this: flock drops a lock before it makes it exclusive.
+    # The caller has given up its shared lock, so the guard may have the lock already. flock cannot turn a shared lock
+    # into an exclusive one without a gap either.
     try:
         if folder.locks(users, fcntl.LOCK_EX):
             return False

@@ -113,8 +113,8 @@ def only_read(connection: Connection, longest: timedelta) -> Iterator[None]:
 
 
 def _has_roles(connection: Connection) -> bool:
-    """Whether the four roles have rights in the crawl. Only its owner can read the table `replayed`. Others get an
-    error, and have the rights of a role: True."""
+    """Whether the four roles have rights in the crawl. Only its owner can read the table `replayed`. Others could not
+    use the crawl without a role, so the answer is True."""
     with suppress(InsufficientPrivilege, InvalidSchemaName, UndefinedTable, UndefinedColumn):
         return bool(value(connection, "select with_roles from recrawl_internal.replayed"))
     return True

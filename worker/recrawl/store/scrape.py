@@ -25,10 +25,9 @@ def scrape(
 ) -> Scrape:
     """Reads all in a short transaction that writes nothing, with a reader's rights if this login may take them.
 
-    Reads the minutes and runs since one hour before the times given. Without a time: the minutes of the newest hour,
-    the runs of the last hour. It reads one hour further back because the counts of a minute can grow for half an
-    hour, and because the clock may have been set back. If jobs are running, it reads the runs since one hour before
-    the first of them began.
+    It reads the minutes and the runs from one hour before `minutes_since` and `runs_since` on: the counts of a minute
+    can grow for half an hour, and the clock may have been set back. Without a time it reads the minutes of the newest
+    hour, and the runs of the last hour or from one hour before the first running job began.
     """
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(

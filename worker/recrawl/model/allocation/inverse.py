@@ -43,8 +43,8 @@ _DEGREE = 5
 _BELOW = 52 - 7
 _LOW_BITS = (1 << _BELOW) - 1
 _LAST_BIT = 2.0**-53  # the smallest relative distance of two doubles
-# Freshness: for x < 2^−106, 1/u = 1/√(2x) to the last bit. Such x are multiplied by 4 until they lie in the two octaves
-# from _TINY on.
+# Freshness: for x < 2^−106, 1/u = 1/√(2x) to the last bit. So x is multiplied by 4 until it is at least _TINY, and the
+# result is multiplied by 2 as often.
 _TINY = 2.0**-108
 _SMALL = 2.0**-21  # age: below it a short power series is exact to the last bit
 _LARGE = 2.0**11  # age: above it e^−u is too small to matter

@@ -5,11 +5,6 @@ This is empirical Bayes. The belief about a page is a Gamma distribution with th
 b0 plus the evidence of the page, `changes` = a − a0 and `days` = b − b0. Fetches change only the evidence (learnt() in
 sql/common/rate.sql), so these two numbers are all that is stored of a page.
 
-An alternative was to store totals of each page: changed visits, days seen changed and days seen unchanged. Both were
-compared on twenty simulated hosts, without a prior of all hosts. The mean rates are about equally good. If visits tell
-little, the shape a0 that is fitted to the evidence is too large: up to 2 times on slow hosts, and 5 to 10 times if
-nearly every visit finds a change or if a page has only three visits. The totals err less in these cases.
-
 The fit maximises the likelihood of the seen changes in the seen days (a negative binomial) on all pages of the host,
 times the probability of such a host among all hosts. A host with few pages, or with pages that tell little, stays near
 the prior of all hosts.
@@ -39,8 +34,8 @@ LEAST_RATE, MOST_RATE = 1e-5, 1e3
 
 # How far hosts lie from the prior of all hosts, before their pages are seen. The mean rate is log-normal with the
 # deviation HOSTS_SPREAD. The prior of the shape is conjugate: it counts like SHAPE_PAGES further pages of known rates.
-# A conjugate prior of the mean was tried and rejected: on a host with 300 static pages and ten pages of ordinary rates,
-# the rates of all pages then stayed at a thirtieth of the ordinary rate.
+# (With a conjugate prior of the mean, ten pages of ordinary rates on a host with 300 static pages would count as
+# static.)
 HOSTS_SPREAD = 0.5
 SHAPE_PAGES = 10.0
 

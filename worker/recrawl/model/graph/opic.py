@@ -7,13 +7,12 @@ the virtual page 1 − r. So each hub gets the part r / (P·r + 1 − r). (The b
 2r/P·(2P/(P+1)·(1 − r) + r − ½), exceeds 1/P for P ≥ 4 and leaves the virtual page with negative cash.) The virtual page
 gives its hub cash evenly to all authorities, and its authority cash evenly to all hubs. No cash is made or lost.
 
-The score of a page is the flow of cash through it, which does not depend on the order of spending. Abiteboul
-et al. let one page spend at a time and add up its history. That converges as 1 / cash spent. Here all hubs spend, then
-all authorities. The cash itself then converges geometrically, and the flow of one sweep is as good as any history. (If
-both spent at once, there would be two separate flows.) The virtual page spends its cash at once, again and again until
-it has nothing left. One division computes this. If most pages were never crawled, they have no links, and nearly all
-cash moves between them and the virtual page. With the division, 8 sweeps instead of 130 reach an error of 10⁻⁶ (10⁵
-pages, one in ten crawled).
+The score of a page is the flow of cash through it, which does not depend on the order of spending. Abiteboul et al. let
+one page spend at a time and add up its history. That converges as 1 / cash spent. Here all hubs spend, then all
+authorities. The cash itself then converges geometrically, and the flow of one sweep is as good as any history. The
+virtual page spends its cash at once, again and again until it has nothing left. One division computes this. If most
+pages were never crawled, they have no links, and nearly all cash moves between them and the virtual page. With the
+division, 8 sweeps instead of 130 reach an error of 10⁻⁶ (10⁵ pages, one in ten crawled).
 
 Without relevance the limit is known: authority (in-links + 1) / (links + pages), hub (out-links + 1) / (links + pages).
 Runs start from there.
@@ -221,7 +220,7 @@ class _Side:
         self._chunks = list(pairwise(np.unique(np.concatenate([by_pages, by_links, [pages]])).tolist()))
         # The parts of its cash that a page gives to each page it is linked with, and to the virtual page.
         self._to_each, self._to_virtual = np.empty(pages, np.float32), np.empty(pages, np.float32)
-        # A hub gives to the virtual page what it gives to any other: as an authority of unknown relevance does.
+        # A hub gives the virtual page as much as each other page: weights of one half each.
         half = np.full(1, limits.UNKNOWN_RELEVANCE, np.float32)
         weights = self._gives_by, half if relevance is None else relevance, self._to_each, self._to_virtual
         # The cash that pages get if each page has one unit of cash.
