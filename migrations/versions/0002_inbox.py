@@ -104,20 +104,10 @@ COMMENTS = {
         "The days that the fetch counts for: the days since the fetch that it is compared with, or another number if "
         "a hint brought the fetch forward."
     ),
-    "column vital.missing": (
-        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently."
-    ),
-    "column vital.failed": "Failed fetches: no answer, 408, 425, or 5xx except 503.",
     "table vital_hour": (
         "One row per hour, computed from the rows of vital: sums of counts, means of states, and the longest "
         "ready_wait and inbox_wait."
     ),
-    "column vital_hour.missing": (
-        "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently."
-    ),
-    "column vital_hour.failed": "Failed fetches: no answer, 408, 425, or 5xx except 503.",
-    "column vital.empty_calls": "Calls of next_pages that found no host.",
-    "column vital.pages": "Pages that were added and are not gone, moved, excluded or kept_out, at the last count.",
     "column setting.rates_every": (
         "interval: the time between two runs of the job rates, which learns how often the pages of each host change. "
         "Young crawls run it more often. none = never."
@@ -131,11 +121,18 @@ COMMENTS = {
         "setting or a host was changed, and when a measured budget moved by 5 %. Young crawls run it more often. none "
         "= never."
     ),
-    "column vital_hour.empty_calls": "Calls of next_pages that found no host.",
-    "column vital_hour.pages": (
-        "Pages that were added and are not gone, moved, excluded or kept_out, at the last count."
-    ),
 }
+for table in ("vital", "vital_hour"):
+    COMMENTS |= {
+        f"column {table}.missing": (
+            "Fetches of pages that do not exist: 404, 410 and other 4xx except 408, 425 and 429, or moved permanently."
+        ),
+        f"column {table}.failed": "Failed fetches: no answer, 408, 425, or 5xx except 503.",
+        f"column {table}.empty_calls": "Calls of next_pages that found no host.",
+        f"column {table}.pages": (
+            "Pages that were added and are not gone, moved, excluded or kept_out, at the last count."
+        ),
+    }
 
 
 def upgrade() -> None:

@@ -8,27 +8,18 @@ create or replace function sample_queue(
 )
 language plpgsql volatile as $$
 -- plans: lookups
-declare
-    b         record;
-    revisits  float8 := 0;
-    new_pages float8 := 0;
 begin
     is_estimate := greatest(blocks_of('queue'), blocks_of('new_page'), blocks_of('inbox')) > blocks;
-    for b in select * from sampled_blocks('queue', blocks) loop
-        revisits := revisits + b.times * (
-            select count(*) from queue where ctid >= b.first and ctid < b.past and due_at <= t);
-    end loop;
-    for b in select * from sampled_blocks('new_page', blocks) loop
-        new_pages := new_pages + b.times * (
-            select count(*) from new_page where ctid >= b.first and ctid < b.past);
-    end loop;
-    for b in select * from sampled_blocks('inbox', blocks) loop
-        new_pages := new_pages + b.times * (
-            select count(*) from inbox
-            where ctid >= b.first and ctid < b.past and old_due is null and old_rank is null and not revived);
-    end loop;
-    due := round(revisits);
-    waiting_new := round(new_pages);
+    due := round((
+        select sum(b.times * (select count(*) from queue where ctid >= b.first and ctid < b.past and due_at <= t))
+        from sampled_blocks('queue', blocks) b));
+    waiting_new := round((
+        select sum(b.times * (select count(*) from new_page where ctid >= b.first and ctid < b.past))
+        from sampled_blocks('new_page', blocks) b) + (
+        select sum(b.times * (select count(*) from inbox
+                              where ctid >= b.first and ctid < b.past
+                                and old_due is null and old_rank is null and not revived))
+        from sampled_blocks('inbox', blocks) b));
 end $$;
 
 -- Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block. If a host has been
@@ -41,35 +32,26 @@ language plpgsql volatile as $$
 -- plans: lookups
 declare
     s setting;
-    b record;
-    w record;
 begin
     select * into s from setting;
-    due_crawler := 0;
-    due_gap := 0;
-    due_blocked := 0;
-    for b in select * from sampled_blocks('queue', blocks) loop
-        select count(*) filter (where h.is_blocked) * b.times as blocked,
-               count(*) filter (where not h.is_blocked and h.is_free) * b.times as crawler,
-               count(*) filter (where not h.is_blocked and not h.is_free) * b.times as gap
-        into w
-        from (
-            select q.host_id, q.due_at from queue q where q.ctid >= b.first and q.ctid < b.past and q.due_at <= t
-            offset 0
-        ) q
-        cross join lateral (
-            select coalesce(h.blocked_until > t, false) as is_blocked,
-                   greatest(next_slot(h, s), h.busy_until)
-                       <= t - case when q.due_at <= h.head_due then interval '0' else interval '5 seconds' end
-                   as is_free
-            from host h
-            where h.host_id = q.host_id
-            offset 0
-        ) h;
-        due_blocked := due_blocked + w.blocked;
-        due_crawler := due_crawler + w.crawler;
-        due_gap := due_gap + w.gap;
-    end loop;
+    select coalesce(sum(b.times) filter (where h.is_blocked), 0),
+           coalesce(sum(b.times) filter (where not h.is_blocked and h.is_free), 0),
+           coalesce(sum(b.times) filter (where not h.is_blocked and not h.is_free), 0)
+    into due_blocked, due_crawler, due_gap
+    from sampled_blocks('queue', blocks) b
+    cross join lateral (
+        select q.host_id, q.due_at from queue q where q.ctid >= b.first and q.ctid < b.past and q.due_at <= t
+        offset 0
+    ) q
+    cross join lateral (
+        select coalesce(h.blocked_until > t, false) as is_blocked,
+               greatest(next_slot(h, s), h.busy_until)
+                   <= t - case when q.due_at <= h.head_due then interval '0' else interval '5 seconds' end
+               as is_free
+        from host h
+        where h.host_id = q.host_id
+        offset 0
+    ) h;
     due := due_blocked + due_crawler + due_gap;
 end $$;
 
