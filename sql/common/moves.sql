@@ -65,8 +65,8 @@ language sql volatile as $$
 $$;
 
 -- Makes pages live again. The caller has locked them, in order of id. Returns their number. They are due now, a
--- microsecond apart, as in fetch_now(). But a page that waited among the new pages is new again, and a page that is
--- done or declined is still not due.
+-- microsecond apart, as in fetch_now(). But a page that was never fetched and had no due time is new again, and a page
+-- that is done or declined is still not due.
 create or replace function revive(t timestamptz, page_ids bigint[]) returns int
 language sql volatile as $$
 -- plans: inherited; writes page, inbox; locks page by id
@@ -76,7 +76,7 @@ language sql volatile as $$
         update page p set
             state = 'live',
             moved_to = null,
-            due_at = case when p.due_at is null or is_never(p.due_at) then p.due_at
+            due_at = case when is_never(p.due_at) or coalesce(p.due_at, p.fetched_at) is null then p.due_at
                           else t - w.nth * interval '1 microsecond' end,
             due_is = case when is_never(p.due_at) then p.due_is end
         from (select id, row_number() over (order by id desc) - 1 as nth from unnest(page_ids) as id) w

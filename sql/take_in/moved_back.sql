@@ -34,10 +34,12 @@ create or replace function bring_back(t timestamptz, most int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes moved_back; locks exclusion, page by id (passing over locked ones), moved_back
 declare
-    free bigint[];                     -- noted pages that are not locked
-    back int;
+    noted   constant bigint[] := array(select distinct m.page_id from moved_back m order by m.page_id);
+    waiting bigint[];                  -- noted pages with an entry in the inbox: it could give them a second place
+    free    bigint[];                  -- the other noted pages that are not locked
+    back    int;
 begin
-    if not exists (select from moved_back) then
+    if noted = '{}' then
         return 0;
     end if;
     begin
@@ -45,21 +47,25 @@ begin
     exception when lock_not_available then
         return 0;
     end;
-    -- A page whose first entry is still in the inbox waits: it would get two places.
+    waiting := array(select i.page_id from inbox i where (i.page_id in (select unnest(noted))) is true);
     free := array(
         select p.page_id
-        from (select distinct m.page_id from moved_back m) m
-        join page p on p.page_id = m.page_id
-        where (p.page_id in (select i.page_id from inbox i where i.old_due is null and i.old_rank is null)) is not true
-        order by p.page_id
-        limit most
-        for no key update of p skip locked);
+        from (select unnest(noted) as id) n
+        cross join lateral (select page_id from page where page_id = n.id for no key update skip locked) p
+        where (n.id in (select unnest(waiting))) is not true
+        limit most);
     back := revive(t, array(
         select p.page_id
         from page p
         where p.page_id = any (free) and p.state = 'moved'
           and not exists (select from exclusion e where canonical_of(p.url) ~ e.pattern)
         order by p.page_id));
-    delete from moved_back m where m.page_id = any (free);
+    -- The notes of these pages are done, and those of deleted pages.
+    delete from moved_back m
+    using (select k.ctid as tid from moved_back k
+           where (k.page_id in (select unnest(free))) is true
+              or not exists (select from page p where p.page_id = k.page_id)
+           for update skip locked) d
+    where m.ctid = d.tid;
     return back;
 end $$;

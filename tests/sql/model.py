@@ -476,6 +476,8 @@ class Model:
             pass
         elif outcome == "fetched":
             page.due = next_due(hold.due, hold.slot, self.per_day(page))
+        elif outcome in ("gone", "moved"):
+            page.due = None
         elif page.state == "live":
             again = min(max(DAY / self.per_day(page) / 4, timedelta(minutes=1)), DAY)
             failed = doubled(again, attempts - 1, timedelta(days=30)) if attempts else timedelta(minutes=1)

@@ -338,7 +338,7 @@ class Crawling(RuleBasedStateMachine):
             assert not self.model.is_excluded(page.url)
             self.moved_back.remove(page.url)
             page.state = "live"
-            is_due = page.due is not None and page.due.year < 9999  # neither new nor unwanted
+            is_due = page.due.year < 9999 if page.due else page.fetched_at is not None  # neither unwanted nor new
             if is_due and all(hold.page is not page for hold in gone):  # a lease that ends gives it another due time
                 page.due = self.due_near(page.page_id, self.crawl.now)
         for hold in sorted(gone, key=lambda hold: hold.lease_id):
