@@ -88,8 +88,8 @@ def test_extra_requests_wait_until_a_place_is_free(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They took slots, could not use them, and were dropped after TRIES of them."""
-    monkeypatch.setattr(own_requests, "TRIES", 2)
-    site.answers |= {"*": Answer(), "/slow": Answer(after=4)}
+    monkeypatch.setattr(own_requests, "TRIES", 4)
+    site.answers |= {"*": Answer(), "/slow": Answer(after=6)}
     at = [f"http://127.0.0.{host}:{web.port}" for host in (2, 3, 4, 5)]
     add(db, f"{at[0]}/")
     crawl = Crawl(url, robots=False, concurrency=1)
