@@ -1,7 +1,7 @@
 -- Numbers that are used in more than one place. Those that Python also uses are in recrawl.model.limits or
 -- recrawl.client too. A test compares both.
 
--- The upper limit of the setting max_ahead. The due time of a leased page is at least this long after the end of its
+-- The upper limit of the setting max_ahead. In the queue a leased page is due at least this long after the end of its
 -- lease, so that calls with a look-ahead do not find the page.
 create or replace function longest_ahead() returns interval
 language sql immutable parallel safe

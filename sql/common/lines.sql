@@ -2,8 +2,8 @@
 -- been ready longest is first. Among new pages the best class of value is first, then the host that has been ready
 -- longest.
 
--- The last class. It is for hosts that may give no new page before their next revisit: see new_pages_a_revisit(). Their
--- new pages come last, even if their values are high.
+-- The last class. It is for hosts whose revisits come first now: see new_pages_a_revisit(). Their new pages come last,
+-- even if their values are high.
 create or replace function last_class() returns int
 language sql immutable parallel safe
 return 32;

@@ -1,10 +1,10 @@
--- Moves of due times. fetch_now, add_pages, hints, the job allocate and the repair after clock steps give pages other
--- due times. The row of the page and the queue must say the same, so both are written here.
+-- Moves of due times. fetch_now, set_interval, add_pages, hints, the job allocate and the repair after clock steps give
+-- pages other due times. The row of the page and the queue must say the same, so both are written here.
 --
 -- take_out() does the same for pages that leave: keep_out, exclude and delete_pages. Other functions write their own
 -- entries of the inbox, because an array of moves does not fit them:
 --
---   * report, release and the end of a lease: the old place comes from the lease, not from the page
+--   * report, release and the end of a lease: the old place of a leased page comes from the lease
 --   * insert_pages() and revive(): there is no old place
 --   * put_values(): the new place is a rank, and only new pages have one
 --   * delete_pages, for pages on a lease: as release, but there is no new place

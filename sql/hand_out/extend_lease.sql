@@ -64,7 +64,7 @@ begin
     end if;
 
     with
-    -- All pages of the lease, in the order of its arrays. A page that was reported or deleted keeps its held_due.
+    -- All pages of the lease, with their places in its arrays. A page that was reported or deleted keeps its held_due.
     item as materialized (
         select l.round, i.page_id, i.held_due, p.host_id, i.place,
                case when p.is_leased then greatest(i.held_due, held_until) else i.held_due end as new_held_due

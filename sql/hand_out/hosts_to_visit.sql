@@ -8,8 +8,7 @@
 -- that has just given a page from one queue may keep its place in the other queue, although it has no free slot. The
 -- scan reads such a host, and does not choose it.
 
--- The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of at
--- most per_host slots.
+-- No slot of a host is later than this: its slots are one step apart, within the look-ahead, and at most per_host.
 create or replace function slots_end(a ask, step interval) returns timestamptz
 language sql stable parallel safe
 return least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');

@@ -128,7 +128,7 @@ begin
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_lock_pages;
-        perform clock_was_ahead(t) where not may_lock_pages;   -- skips ids after a crash
+        perform clock_was_ahead(t) where not may_lock_pages;   -- this calls skip_lost_ids()
     end if;
 
     -- 3
@@ -142,7 +142,7 @@ begin
     for nth in 1 .. 100 loop
         -- 4
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, pages_per_host);
-        -- 5. Three tries, until one finds a host: apply entries while there are any, look ahead, stop.
+        -- 5. No host. Apply entries, again and again while there are any. Then look ahead once. Then stop.
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
             if entries_left > 0 then
                 perform reap_at(t, 100) where may_lock_pages and this_lease is null;
@@ -195,5 +195,5 @@ comment on function recrawl.next_pages is
 * host: the name of a host, to get only its pages. null = all hosts.
 
 Commit the transaction before you fetch the pages. If the call returns no row, there is no page for you now:
-next_ready_at() says when to call again. The call never waits for other calls.';
+next_ready_at() says when to call again. The call does not wait for other calls of next_pages.';
 grant execute on function recrawl.next_pages to recrawl_crawler;

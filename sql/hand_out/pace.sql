@@ -1,9 +1,9 @@
 -- How many new pages the budget allows now. The budget counts all fetches. Revisits are handed out when they are due.
 -- New pages get the fetches that revisits leave, and at least the share `discovery`.
 --
--- Two sequences count the pages that were handed out. fetch_count counts all pages and the slots of take_slot.
--- new_count counts the new pages. A sequence is exact with any number of callers. It needs no lock, so no caller waits
--- for another one, as it would for a row.
+-- While there is a budget, two sequences count the pages that are handed out. fetch_count counts all pages and the
+-- slots of take_slot. new_count counts the new pages. A sequence is exact with any number of callers. It needs no lock,
+-- so no caller waits for another one, as it would for a row.
 --
 -- Each count is compared with the number of fetches that the budget allows from 1970 until now. After a pause, a new
 -- budget or a step of the clock the two are far apart. near_budget() then moves the count.

@@ -148,8 +148,8 @@ comment on view host_to_allocate is
 --
 -- NaN is stored as null. In the row of a host, null means that the term of host 0 holds (for ties: only if the price of
 -- host 0 holds too). In the row of host 0 it means that there is no such term. Rows that do not change are not written.
--- ON CONFLICT would lock every row, and a lock is a write. The frequency of a host is shown, and helps to decide on an
--- early run: small changes do not matter, so it is written only if it changed by more than a thousandth.
+-- ON CONFLICT would lock every row, and a lock is a write. The frequency of a host is only shown, so
+-- a change of less than a thousandth alone is not written.
 create or replace function put_prices(
     token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], ties float8[],
     min_frequencies float8[], capped boolean[], frequencies float8[], pins_kept float8[]
@@ -190,8 +190,8 @@ end $$;
 -- Brings forward the pages that are due more than one new interval from now. Returns their number. New prices change
 -- the frequencies immediately, but without this function the due time of a page would usually change only with its next
 -- fetch. The new due time is a whole number of new intervals before the old one, and at least shortest_interval after
--- the last fetch. A page that is due too early keeps its due time. So only pages whose due time changes are written. If
--- a hint had made the page due earlier, the hint no longer counts: planned_due becomes null.
+-- the last fetch. A page that is due earlier than that keeps its due time. So only pages whose due time changes are
+-- written. If a hint had made the page due earlier, the hint no longer counts: planned_due becomes null.
 create or replace function bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
@@ -200,8 +200,8 @@ language sql volatile as $$
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        -- The condition makes it an index scan. With `plans: lookups` a table scan counts as so expensive that the
-        -- planner would not compare the costs of the other steps.
+        -- With this condition setting is read by its index. With `plans: lookups` a table scan counts as so expensive
+        -- that the planner would not compare the costs of the other steps.
         join setting s on s.only_row
         cross join lateral (
             select greatest(

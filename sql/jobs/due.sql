@@ -83,8 +83,9 @@ comment on column recrawl.job_schedule.failures is 'The number of failed runs si
 comment on column recrawl.job_schedule.message is 'The message of the last run that ended.';
 comment on column recrawl.job_schedule.ran_at is
     'The start of the last run, even if it still runs; null = the job never ran.';
-comment on column recrawl.job_schedule.seconds is 'How long this run took, or how long it has been running.';
-comment on column recrawl.job_schedule.ok is 'True if this run succeeded; null while it runs.';
+comment on column recrawl.job_schedule.seconds is
+    'How long the last run took, or how long it has been running.';
+comment on column recrawl.job_schedule.ok is 'True if the last run succeeded; null while it runs.';
 
 -- Why an allocation is worth a run before it is due; null = it is not. ran_at, seconds: its last run. A person changed
 -- settings or hosts, or the budget moved by more than 5 %: a measured budget changes although nobody changes a setting.

@@ -5,10 +5,10 @@
 -- after the token `newest` that died or has not ended: a person may have started a later one just before the call.
 -- Returns false if the worker must call it again:
 --
---   there is no such run                writes a failed run with the message       true
---   has_died, and the run has died      the run gets the message                   true
+--   no run came after `newest`             writes a failed run with the message    true
+--   has_died, and the run has died         the run gets the message                true
 --   has_died, and it still has a session   nothing                                 false
---   otherwise                           nothing: the run writes its own end        true
+--   otherwise                              nothing: the run writes its own end     true
 create or replace function note_failure(job text, newest bigint, message text, has_died boolean) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job

@@ -6,7 +6,8 @@ from page p
 where p.seen_days > 0;
 comment on view page_evidence is 'The evidence that the job rates learns the priors from.';
 
--- Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of all other hosts.
+-- Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of the hosts that have
+-- no prior of their own.
 create or replace function put_priors(
     token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
 ) returns void

@@ -2,8 +2,8 @@
 -- passes on from a server (etag, last_modified, retry_after, crawl_delay, redirect_to) are ignored if they make no
 -- sense.
 
--- The problem with a result, by those checks of report and report_pages that set_robots makes too; null if there is no
--- problem. set_robots gives only a status.
+-- The problem with a result, by the checks that report, report_pages and set_robots share; null if there is no problem.
+-- set_robots gives only a status.
 create or replace function problem_with(status int, robots_denied boolean, fetched_at timestamptz, content_hash text)
 returns text
 language sql stable parallel safe      -- stable because format() is; an immutable function would not be inlined

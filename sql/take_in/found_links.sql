@@ -113,7 +113,7 @@ $$;
 
 -- Takes in links that were set aside. Returns how many are done. All URLs are taken in at once. If another transaction
 -- still holds one of them, up to 50 URLs are tried one by one, to find the held ones. The function waits at most 5 ms
--- for a lock.
+-- for each lock.
 create or replace function take_links_in(t timestamptz, most int) returns int
 language plpgsql volatile set lock_timeout = '5ms' as $$
 -- plans: hashes; locks link_later, exclusion (shared), new keys, link by id
@@ -159,10 +159,10 @@ begin
              as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth, left_host)));
 end $$;
 
--- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page. If
--- the target has moved too, its own target counts. A redirect that would close a circle is ignored, because otherwise
--- all pages of the circle would be lost. The caller has locked sources and targets, so that the answer is still true
--- when it is written.
+-- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page, or
+-- if it is not locked. If the target has moved too, its own target counts. A redirect that would close a circle is
+-- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
+-- the answer is still true when it is written.
 create or replace function resolved_redirects(led_to found_links[], locked bigint[]) returns bigint[]
 language plpgsql stable as $$
 -- plans: lookups

@@ -56,8 +56,8 @@ begin
         select jsonb_object_agg(host_id, pages) as pages_of_host
         from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
-    -- has_room: the host may have one more page. While pages move on their host, it may have twice as many, because the
-    -- old ones count in host.pages until the inbox is drained.
+    -- has_room: the host may have one more page. If the URL is the target of a permanent redirect from the same host,
+    -- the host may have twice as many pages: the old ones count in host.pages until the inbox is drained.
     judged as materialized (
         select u.*,
                u.max_pages is null

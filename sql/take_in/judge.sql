@@ -45,9 +45,9 @@ return case when code = 'ok' then
             when code = 'stale_lease' then 's'
             else 'x' end;
 
--- How long a page waits after a request that failed; null if it is never requested again. attempts: requests in a row
--- that failed before this one. was_missing: the page was missing at the last request. per_day: how often the page is
--- usually fetched.
+-- How long a page waits after a request that brought no page; null if it is never requested again. attempts: such
+-- requests in a row before this one. was_missing: the page was missing at the last request. per_day: how often the page
+-- is usually fetched.
 --
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
 -- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
@@ -73,8 +73,8 @@ return case
              when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
 end;
 
--- The verdict on a result: the outcome of its request, the code of the answer, seen_at, and two booleans. judge() adds
--- two more booleans:
+-- The verdict on a result: the outcome of its request, the code of the answer, seen_at, and two booleans.
+-- page_next() adds two more booleans:
 --
 --     the result                            code           is_on_lease   is_observed   is_counted    sets_due
 --     is on a running lease of its page     ok             yes           if fetched    yes           yes
@@ -230,8 +230,8 @@ return case when v.is_observed then
             p.etag, p.last_modified, p.content_hash, p.sketch)::fetches_after
        end;
 
--- What a result says about the host of its page: it answered 429 or 503, a request began after its start_by, the leased
--- page that a one_at_a_time host waited for is back, a crawl delay.
+-- What a result says about the host of its page: it answered 429 or 503, a request began after its start_by or without
+-- a slot, the leased page that a one_at_a_time host waited for is back, a crawl delay.
 create or replace function host_update_of(
     t timestamptz, r result, p page, l lease_place, v verdict, retry_after interval
 ) returns host_update
@@ -259,8 +259,8 @@ end;
 --     is anything else                       after wait_after(); null if gone or moved       null
 --
 -- is_counted and sets_due: see verdict_on(). A due time that is set while another lease holds the page lasts only until
--- that lease ends. old_due: the due time that the page has in the queue. late: how many seconds the slot of a revisit
--- came after the page was due. per_day: the fetches per day of the page from now on.
+-- that lease ends. old_due: its due time in the queue, unless another lease holds the page. late: how many seconds the
+-- slot of a revisit came after the page was due. per_day: the fetches per day of the page from now on.
 create or replace function page_next(
     t timestamptz, r result, p page, l lease_place, v verdict, e evidence, target bigint, rules judging_rules
 ) returns table (

@@ -6,9 +6,10 @@
 --   4. Judge the results and write the pages. New due times reach the queue through the inbox.
 --   5. Take the pages off their leases.
 --   6. Store the links. Note pages that moved, and that their site moved back (moved_back.sql).
---   7. Update the hosts that must change immediately: after 429 or 503, a late request, a new crawl delay or a declined
---      page; or if the leased page that a host waited for is back; or if a host with strikes answered with a page after
---      its block. Other hosts are not locked.
+--   7. Update the hosts that must change immediately: after 429 or 503, a request outside of its slot, a new crawl
+-- delay      or a declined page; or if the leased page that a host waited for is back; or if a host with strikes
+-- answered with
+--      a page after its block. Other hosts are not locked.
 --
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.

@@ -32,9 +32,9 @@ comment on function recrawl.robots is
     'set_robots.';
 grant execute on function recrawl.robots to recrawl_crawler;
 
--- If robots.txt cannot be fetched, everything is forbidden, unless an older robots.txt is known: that one counts for
--- another hour (RFC 9309, 2.3.1.4 and 2.4). A host that answers robots.txt with 429 or 503 is blocked, each time for
--- longer. A shorter Retry-After does not shorten the block: with a Retry-After of one second the host would get a
+-- If robots.txt cannot be fetched, everything is forbidden, unless an older robots.txt is known: that one counts for at
+-- least another hour (RFC 9309, 2.3.1.4 and 2.4). A host that answers robots.txt with 429 or 503 is blocked, each time
+-- for longer. A shorter Retry-After does not shorten the block: with a Retry-After of one second the host would get a
 -- request each second forever.
 create or replace function set_robots_at(
     t timestamptz, url text, status int, rules text, crawl_delay float8, retry_after text default null
@@ -111,6 +111,6 @@ robots.txt could not be fetched, and no earlier one is stored.
 * retry_after: the header Retry-After. It counts with 429 and 503.
 
 A robots.txt counts for 24 hours. 3xx and 4xx except 429 mean: everything is allowed. After 429, 5xx or no answer, the
-stored robots.txt counts for one more hour. 429 and 503 also block the host. The first block takes 60 seconds, and each
-further block in a row takes twice as long. No block is shorter than retry_after.';
+stored robots.txt counts for at least one more hour. 429 and 503 also block the host. The first block takes about 60
+seconds, and each further block in a row takes twice as long. No block is shorter than retry_after, up to a day.';
 grant execute on function recrawl.set_robots to recrawl_crawler;

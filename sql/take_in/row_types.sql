@@ -131,7 +131,7 @@ comment on type result is
     'A reported result after the check. ord: its number in the report. problem: why it is invalid. The other columns, '
     'and the columns of extras, are keys of an element of report.';
 comment on type lease_place is 'The place of one page in its lease: its slot and its due times.';
-comment on type judging_rules is 'The rules that the judgement of a result depends on, next to its page and its host.';
+comment on type judging_rules is 'The rules that the judgement of a result depends on, besides its page and its host.';
 comment on type verdict is
     'The outcome of a request, the code of the answer, and whether the result ends a lease or is a successful fetch: '
     'see verdict_on().';

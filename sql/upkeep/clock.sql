@@ -50,7 +50,8 @@ begin
 end $$;
 
 -- The part of the repair that is done at once: the inbox, the logs, and the counts of the budget. Entries of the inbox
--- keep their order. They stay before the entries that are written from now on.
+-- stay before the entries that are written from now on. Among themselves they may change their order: drain_at() does
+-- not depend on it.
 create or replace function begin_pulling_in(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds or waits for

@@ -8,11 +8,11 @@ begin
 end $$;
 comment on type slot_of_host is 'A time in which a request to a host may start.';
 
--- Updates hosts whose pages come back from a lease without a request, and whose slots are free again. The slots are
--- given back from the last to the first. If a slot is the last of its host, last_start_by becomes the slot minus the
--- gap. If the slot before it was one step (a gap and a window) earlier, the new last_start_by equals the start_by of
--- that slot. So that slot is the last one now, and the next turn of the loop gives it back too. A slot that was more
--- than one step earlier does not come back.
+-- Updates hosts whose pages come back from a lease. slots: those that no request used; null = none. They are given back
+-- from the last to the first. If a slot is the last of its host, last_start_by becomes the slot minus the gap. If the
+-- slot before it was one step (a gap and a window) earlier, the new last_start_by equals the start_by of that slot. So
+-- that slot is the last one now, and the next turn of the loop gives it back too. A slot that was more than one step
+-- earlier does not come back.
 create or replace function free_slots(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)

@@ -9,9 +9,9 @@
 -- Calls that name a host do not count: nearly all of them are short, because one host has few pages that may be fetched
 -- now. But the pages that they got count.
 --
--- While no crawler calls without naming a host, the budget stays. Crawlers that pause every night fetch less in a day
--- than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean over the day. If
--- only new pages wait, it is the speed at work.
+-- While no crawler calls without naming a host, the budget stays for twelve hours. Crawlers that pause every night
+-- fetch less in a day than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean
+-- over the day. If only new pages wait, it is the speed at work.
 
 do $$
 begin
@@ -52,9 +52,10 @@ end $$;
 -- The budget that follows from the last budget and the measurements. The first line that fits counts:
 --
 --     short calls       and                                                   the new budget
---     at least half     less than .9 of the budget was used: gaps limit it    1.03 × hour, at most .5 % less than now
---     at least half     .97 of it was used, and `most` is null                5 % more
---     at least half     .93 of it was used                                    .5 % more; 3 % more if it is below .9 of
+--     at least half     less than .9 of the budget was used, now and in       .5 % less
+--                       the last hour: the gaps limit it
+--     at least half     .97 of it was used now, and `most` is null            5 % more
+--     at least half     .93 of it was used in the last hour                   .5 % more; 3 % more if it is below .9 of
 --                                                                             in_a_day. At most 1.05 × the greater of
 --                                                                             most and hour
 --     at most a tenth   it is above in_a_day: the crawlers limit it           in_a_day, at most 3 % less than now
@@ -66,7 +67,7 @@ create or replace function budget_after(budget float8, m measured) returns float
 language sql immutable parallel safe
 return least(1e12, greatest(1, case
     when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
-        greatest(1.03 * m.hour, 0.995 * budget)
+        0.995 * budget
     when m.short_share >= 0.5 and m.most is null and m.now >= 0.97 * budget then 1.05 * budget
     when m.short_share >= 0.5 and m.hour >= 0.93 * budget then
         greatest(budget, least(budget * case when budget < 0.9 * m.in_a_day then 1.03 else 1.005 end,

@@ -44,9 +44,9 @@ begin
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
     -- Pages that no other transaction has locked, and their new due times: held_due if the page was fetched, a time
-    -- after a back-off if the attempt before failed too, and otherwise the old one. If the times of a lease are equal,
-    -- pull_in_leases() wrote them, and they do not count. A page is locked before its inbox entry is written, so the
-    -- entries of a page stay in the order of its changes.
+    -- after a back-off if the attempt before failed too, and otherwise the old one. If handed_out_at and lease_until
+    -- are equal, pull_in_leases() wrote them, and they do not count. A page is locked before its inbox entry is
+    -- written, so the entries of a page stay in the order of its changes.
     free as materialized (
         select i.*, p.host_id, p.state, f.was_fetched,
                case when f.was_fetched then i.held_due

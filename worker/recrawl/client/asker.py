@@ -43,7 +43,7 @@ class Asker:
         self._sender = sender
         self._robots_cache = robots_cache
         self._options = options
-        self.is_wanted = True  # the caller has asked for a page since the last call of next_pages
+        self.is_wanted = True  # the caller has asked for a page since the last call of next_pages, or waits for one
         self._longest_notice = LONGEST_NOTICE
         # The time of the last measurement of the rate, and the number of visits that had ended by then.
         self._measured_at, self._ended = time.monotonic(), 0

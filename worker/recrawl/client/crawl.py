@@ -162,8 +162,8 @@ class Client:
         return self._runner.spawn(visit, page)
 
     async def begins(self, page: Page) -> bool:
-        """Waits for the slot of a page. Returns False if the slot has passed: the page was given back, and must not be
-        requested.
+        """Waits for the slot of a page. Returns False if the page must not be requested any more, for example because
+        the slot has passed.
 
         A visit that needs time before its request, for example to open a browser tab, calls this right before the
         request, for every page. The client then yields the next pages earlier, by the time that visits need.

@@ -188,7 +188,7 @@ class Database:
 
     async def call(self, query: LiteralString, arguments: Arguments = (), most_cut: int = MOST_CUT) -> list[Any]:
         """The rows of a query. If the database is away, or another session is in the way, it is made again, over a new
-        connection if the old one broke. Other errors are raised.
+        connection if the old one broke. Errors of the call itself are raised.
 
         It fails with TooLong if it was cut short `most_cut` times, and with GaveUp after the time `give_up_at`. But if
         another session is in its way, it is made again for PATIENCE at least.

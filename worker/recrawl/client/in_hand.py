@@ -1,13 +1,13 @@
 """The pages that a client has in hand. `InHand` makes every transition of a page. `to_do` says what must be done next.
 
      next_pages
-         │ start_waiting
+         │ received
          ▼         its slot is near             next
       WAITING ───────────────────────▶ READY ───────────▶ RUNNING
          ▲                             │ │ ▲                 │
-         └────── the clock moved ──────┘ │ │                 │
-                  robots.txt was already │ │ robots.txt      │
-                  requested              ▼ │ came            │
+         └── its slot is not near yet ─┘ │ │                 │
+                  robots.txt was already │ │ its request     │
+                  requested              ▼ │ has ended       │
                                      BEHIND_ROBOTS           │ reported, declined, released,
                                                              │ blocked, or too late for its slot
      in line (WAITING, READY, BEHIND_ROBOTS):                ▼        sent
@@ -16,14 +16,16 @@
      in line, or RUNNING:
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
-It calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page ends
-once, with one outcome, in two steps. First it is settled: visits may run in other threads, so `try_settle` returns True
-to only one caller. Then this caller calls `end_settled` with the result or the outcome. Until then the page keeps its
-state.
+READY goes back to WAITING if the clock or the time for preparation has changed.
+
+InHand calls no database, starts no task and waits for nothing: the runner (runner.py) does what is in `to_do`. A page
+ends once, with a result or an outcome, in two steps. First it is settled: visits may run in other threads, so
+`try_settle` returns True to only one caller. Then this caller ends it (`end_settled`; a lost page goes to OVER
+directly). Until then the page keeps its state.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: they go to OVER
-instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request, which is READY at
-once. Such a page is RUNNING, and ends when the robots.txt came.
+instead of UNSENT. The first page of a site that needs its robots.txt gives its slot to this request, which begins at
+once. Such a page is RUNNING, and ends with the request.
 """
 
 import heapq
@@ -51,7 +53,7 @@ class PageState(IntEnum):
     BEHIND_ROBOTS = 3  # for the robots.txt of its site, which was requested
     RUNNING = 4  # its visit runs: it prepares its request or made it. Or its robots.txt is requested in its slot
     UNSENT = 5  # it has ended, and the database does not know it yet
-    OVER = 6  # the database knows its end
+    OVER = 6  # nothing is left to do for it
 
 
 WAITING, READY, BEHIND_ROBOTS, RUNNING, UNSENT, OVER = PageState
@@ -81,7 +83,7 @@ class CancelVisit(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """To do: hand this answer to the part of the client that waits for it. Without a request there is no `result`."""
+    """To do: hand this answer to the part of the client that waits for it. `result` is None if it was given back."""
 
     page: Page
     result: Result | None
@@ -91,7 +93,7 @@ class Answered(NamedTuple):
 @dataclass
 class Lease:
     until: float  # the monotonic time
-    pages: dict[int, Page] = field(default_factory=dict)  # those without an outcome, by page_id
+    pages: dict[int, Page] = field(default_factory=dict)  # those whose outcome is not known yet, by page_id
 
 
 class RobotsRequest(NamedTuple):
@@ -228,7 +230,7 @@ class InHand:
             if self.state(page) is not READY:
                 continue  # it was given back
             first, last = self._window(page, now)
-            if now < first - self._preparation.lead_time:  # the clock was corrected: the slot is not near yet
+            if now < first - self._preparation.lead_time:  # the clock or the lead time has changed
                 self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
@@ -367,7 +369,7 @@ class InHand:
             self._leave_lease(page, outcome)
 
     def visit_over(self, page: Page) -> None:
-        """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
+        """Its visit has ended. A page that it left in hand is given back, as one that may have been requested."""
         self._spawned.discard(page)
         self.end(page, slot_used=True)
         self._free(page)
@@ -451,8 +453,8 @@ class InHand:
     # ---- the parts of all transitions
     #
     # end ──┬─▶ try_settle
-    #       └─▶ end_settled ──┬─▶ _move_to_end ──▶ _move, _free    the page has ended; the place of its visit is free
-    #                         └─▶ _leave_lease                     without a result: nothing will be reported
+    #       └─▶ end_settled ──┬─▶ _move_to_end ──▶ _move, _free    the page has ended
+    #                         └─▶ _leave_lease                     if nothing will be reported
 
     def _window(self, page: Page, now: float) -> tuple[float, float]:
         return self._clock.window(page.fetch_at, page.start_by, now)

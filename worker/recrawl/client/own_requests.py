@@ -27,8 +27,7 @@ log = logging.getLogger("recrawl.client")
 
 Answering = asyncio.Future[Answered]
 
-# How many times a host that gives no slot is asked, about once a second.
-TRIES = 60
+TRIES = 60  # of an extra request: slots that were asked for, about one a second
 ROBOTS_TRIES = 600  # for a redirect of a robots.txt: the gap of its host may be minutes, and has just begun
 # An answer of a server can cause these. They must not end the crawl.
 FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
@@ -81,7 +80,7 @@ class OwnRequests:
         3. Store the rules in the database. It refuses an answer that says nothing, such as 503, if there are no old
            rules. Then the page that gave its slot to the request has failed.
         4. Read the rules that count now: another process may have stored newer ones. Add the sitemaps.
-        5. Let the pages go on that wait for the rules.
+        5. Let the pages go on that came after step 2 and wait for the rules.
         """
         failed: Result | None = None
         try:
@@ -109,7 +108,8 @@ class OwnRequests:
             self._runner.catch_up()
 
     async def _fetch_robots(self, answer: Answering) -> tuple[robots.RobotsAnswer, Result] | None:
-        """The answer after all redirects, and the last result. None: there was no request, or the client ends."""
+        """The answer after all redirects, and the last result. None: the request was not made or was given back,
+        or the client ends."""
         redirects = 0
         while True:
             request, result, body = await answer
@@ -151,7 +151,8 @@ class OwnRequests:
         return is_over
 
     async def _request_extra(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
-        """Takes slots until the URL was requested. The extra requests of one host wait for each other."""
+        """Takes slots until the URL was requested, at most TRIES times. The extra requests of one host wait for each
+        other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
                 if self._robots_cache:

@@ -9,8 +9,8 @@ from recrawl.client import robots
 from recrawl.client.answers import Headers, Result, request_headers, result_of
 
 Kind = Literal["page", "robots", "sitemap", "extra"]
-# Ends a page. Returns False if it had ended before. Arguments: the page, the result (None = give the page back), the
-# body (if the client reads it), and whether a request used the slot of a page that is given back.
+# Settles a page. Returns False if it was settled before. Arguments: the page, the result (None = give the page back),
+# the body (if the client reads it), and whether a request used the slot of a page that is given back.
 Settle = Callable[["Page", Result | None, bytes | str | None, bool], bool]
 
 
@@ -68,7 +68,7 @@ class Page:
         `body` is the decoded content. `text` is the content without markup, for a sketch. `links` may be relative.
         A link that is None is left out. `due` is the time of the next fetch, if you plan the fetches of this page
         yourself. Every other key of the SQL function report is an argument too. You may call this from any thread. It
-        returns False and does nothing if the page has ended before.
+        returns False and does nothing if the page was settled before.
         """
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
         if due is not None:
@@ -76,8 +76,8 @@ class Page:
         return self._settle(self, result | more, None if self.kind == "page" else body, False)
 
     def decline(self) -> bool:
-        """Says that you will never request this page. It is not handed out again until somebody calls fetch_now, or
-        adds it again with a due time. You may call this from any thread."""
+        """Says that you will never request this page. It is not handed out again until somebody calls fetch_now or
+        set_interval, or adds it again with a due time. You may call this from any thread."""
         if is_request(self):
             return self.report(0)
         return self._settle(self, {"declined": True}, None, False)

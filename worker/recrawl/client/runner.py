@@ -43,7 +43,7 @@ class Runner:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def catch_up(self) -> None:
-        """Does what transitions left to do. Called after each transition."""
+        """Does what transitions left to do."""
         while self.in_hand.to_do:
             match self.in_hand.to_do.popleft():
                 case TellOutcome() as outcome:

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 # The limits of sitemaps.org for one file.
 MOST_BYTES = 50 * 1024 * 1024  # unpacked
 MOST_URLS = 50_000
+
 MOST_DEEP = 20  # nested elements; extensions of the format have a few
 PIECE = 1 << 16
 

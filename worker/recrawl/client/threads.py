@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class ThreadedClient:
-    """It has the arguments of Client. Pages are visited in `concurrency` threads. A visit that has begun cannot be
+    """It has the arguments of Client. Pages are visited in threads. A visit that has begun cannot be
     stopped."""
 
     def __init__(self, dsn: str, **options: Unpack[Options]) -> None:

@@ -1,5 +1,5 @@
 """Runs the registry's jobs at their times, until the worker is told to stop: upkeep, vitals and retention in each
-worker, batch jobs only in the worker that leads. APScheduler keeps the times."""
+worker, batch jobs only in the worker that leads. APScheduler keeps the times; of batch jobs the database keeps them."""
 
 import logging
 import signal

@@ -16,7 +16,7 @@ from recrawl.model.allocation.solve import Allocation
 class Point:
     """The results of a budget. Fetches are per day. Utility is per unit of value: for freshness, the fresh share.
 
-    None = a loss without limit, because no fetch is left for pages that change.
+    None in a utility = a loss without limit, because no fetch is left for pages that change.
     """
 
     budget: float

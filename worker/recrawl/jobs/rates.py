@@ -1,4 +1,4 @@
-"""Learns from all pages how often the pages of each host usually change. New pages start with this rate."""
+"""Learns how often the pages of each host usually change. New pages start with this rate."""
 
 from functools import partial
 

@@ -129,7 +129,8 @@ class BatchRunner:
     """Runs a batch job in a process of its own (recrawl.jobs.child). The process prints one line and ends. It is
     killed if it runs too long, gives no sign of life, or prints no JSON.
 
-    A failure is logged and stored, except if the worker stops. store/runs.py has the life of the run in the process.
+    A failure is logged and stored. If the worker stops, it is only logged. store/runs.py has the life of the run in the
+    process.
     """
 
     def __init__(self, entry: JobEntry, url: str) -> None:

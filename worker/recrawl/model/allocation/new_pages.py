@@ -127,7 +127,7 @@ def split_budget(
 
         round   allowed for new pages   new pages   for revisits   revisits get   left for new pages
         1       30 (guaranteed)         30          70             60             40
-        2       40                      40          60             60             40
+        2       40                      40          70             60             40
         3       40: the new pages do not change, so this is the answer
     """
     if budget == math.inf:

@@ -1,10 +1,10 @@
 """The frequencies of pages whose marginal utility is exactly their host's price. Prices alone do not tell them.
 
-The marginal utility of a page is weight · φ(u), where u is its number of changes per fetch, and φ(u) = 1 − (1 +
-u)·e^−u. If a page changes much more often than it is fetched, φ(u) is nearly 1: 1 − φ(u) is 4e-8 for u = 20, and less
-than the resolution of a double for u = 40. The marginal utility is then the weight, at any such frequency. Example: a
-crawl has few fetches for many pages, and knows little about them. All its pages are then like this. The budget ends
-among pages of equal weight, and the price is that weight. It does not say how much each of them gets.
+For freshness the marginal utility of a page is weight · φ(u), where u is its number of changes per fetch, and φ(u) = 1
+− (1 + u)·e^−u. If a page changes much more often than it is fetched, φ(u) is nearly 1: 1 − φ(u) is 4e-8 for u = 20, and
+less than the resolution of a double for u = 40. The marginal utility is then the weight, at any such frequency.
+Example: a crawl has few fetches for many pages, and knows little about them. All its pages are then like this. The
+budget ends among pages of equal weight, and the price is that weight. It does not say how much each of them gets.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""How often pages change: the belief before any fetch, and how fetches change it."""
+"""How often pages change: the belief before any fetch. Fetches change it in sql/common/rate.sql."""

@@ -3,11 +3,11 @@ host's pages.
 
 This is empirical Bayes. The belief about a page is a Gamma distribution with the parameters a and b: the prior a0 and
 b0 plus the evidence of the page, `changes` = a − a0 and `days` = b − b0. Fetches change only the evidence (learnt() in
-sql/common/rate.sql), so these two numbers are all that is stored of a page.
+sql/common/rate.sql), so these two numbers are all that is stored of what its fetches showed.
 
-The fit maximises the likelihood of the seen changes in the seen days (a negative binomial) on all pages of the host,
-times the probability of such a host among all hosts. A host with few pages, or with pages that tell little, stays near
-the prior of all hosts.
+The fit maximises the likelihood of the seen changes in the seen days (a negative binomial) on a sample of the pages of
+the host, times the probability of such a host among all hosts. A host with few pages, or with pages that tell little,
+stays near the prior of all hosts.
 
 If visits are so far apart that each one finds a change, they give only a lower bound of the rates. The fit then
 approaches the true rates in several refits, while the pages are visited more and more often.
