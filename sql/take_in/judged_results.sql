@@ -24,7 +24,10 @@ begin
         cross join lateral (
             select exists (
                 select from unnest(leases) l
-                where l.lease_id = r.lease_id and l.lease_until > t and r.page_id = any (l.page_ids)) as is_on_lease
+                where l.lease_id = r.lease_id and l.lease_until > t and r.page_id = any (l.page_ids)
+                  -- it was not reported on this lease before
+                  and not exists (select from page p where p.page_id = r.page_id and p.last_lease >= l.lease_id)
+            ) as is_on_lease
             offset 0
         ) l
         window of_page as (

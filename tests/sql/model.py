@@ -308,7 +308,8 @@ class Model:
         waited = [of for name, of in best.items() if name not in last]
         for visited in new.keys() - unsure:
             # A host whose revisits come first may give them in one round of the call, and new pages in the next round.
-            comes_last = visited in last and visited not in revisited
+            # So may a host that is visited for a revisit that it has lost.
+            comes_last = visited in last and visited not in revisited and self.is_sure(visited, t)
             known_class = 32 if comes_last else self.hosts[visited].known_class
             assert known_class is not None
             if any(known_class > of or new[visited] > of + 2 for of in waited):

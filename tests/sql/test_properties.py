@@ -332,15 +332,19 @@ class Crawling(RuleBasedStateMachine):
         gone = [hold for key, hold in self.model.holds.items() if key not in there]
         moved = [page for page in self.model.pages.values() if page.state == "moved"]
         back = self.crawl.rows(
-            "select page_id from page where state = 'live' and page_id = any (%s)", [page.page_id for page in moved]
+            "select page_id, due_at from page where state = 'live' and page_id = any (%s)",
+            [page.page_id for page in moved],
         )
-        for page in (self.model.pages[row["page_id"]] for row in back):
+        for row in back:
+            page = self.model.pages[row["page_id"]]
             assert not self.model.is_excluded(page.url)
             self.moved_back.remove(page.url)
             page.state = "live"
-            is_due = page.due.year < 9999 if page.due else page.fetched_at is not None  # neither unwanted nor new
-            if is_due and all(hold.page is not page for hold in gone):  # a lease that ends gives it another due time
-                page.due = self.due_near(page.page_id, self.crawl.now)
+            if page.due.year < 9999 if page.due else page.fetched_at is not None:  # neither unwanted nor new
+                # A lease that ends gives it another due time, unless it has lost its place in the queue.
+                ends_too = any(hold.page is page for hold in gone)
+                if not ends_too or abs(row["due_at"] - self.crawl.now) < SECOND / 1000:
+                    page.due = self.due_near(page.page_id, self.crawl.now)
         for hold in sorted(gone, key=lambda hold: hold.lease_id):
             row = self.crawl.row("select due_at, attempts from page where page_id = %s", hold.page.page_id)
             self.model.reaped(hold, self.crawl.now, row["due_at"], row["attempts"])
