@@ -340,7 +340,7 @@ class Crawling(RuleBasedStateMachine):
             assert not self.model.is_excluded(page.url)
             self.moved_back.remove(page.url)
             page.state = "live"
-            if page.due.year < 9999 if page.due else page.fetched_at is not None:  # neither unwanted nor new
+            if self.is_due_again(page):
                 # A lease that ends gives it another due time, unless it has lost its place in the queue.
                 ends_too = any(hold.page is page for hold in gone)
                 if not ends_too or abs(row["due_at"] - self.crawl.now) < SECOND / 1000:
@@ -348,6 +348,11 @@ class Crawling(RuleBasedStateMachine):
         for hold in sorted(gone, key=lambda hold: hold.lease_id):
             row = self.crawl.row("select due_at, attempts from page where page_id = %s", hold.page.page_id)
             self.model.reaped(hold, self.crawl.now, row["due_at"], row["attempts"])
+
+    @staticmethod
+    def is_due_again(page: Page) -> bool:
+        """Whether a page that is live again is due now: it is neither unwanted nor new."""
+        return page.due.year < 9999 if page.due else page.fetched_at is not None
 
     def from_out(self, which: int) -> Row | None:
         return self.out[which % len(self.out)] if self.out else None
@@ -544,7 +549,7 @@ class Crawling(RuleBasedStateMachine):
         for page in model.pages.values():
             if page.state == "excluded" and not model.is_excluded(page.url):
                 page.state = "live"
-                if page.due is not None and page.due.year < 9999:  # neither new nor unwanted
+                if self.is_due_again(page):
                     page.due = self.due_near(page.page_id, self.crawl.now)
 
     @rule(host=st.sampled_from(HOSTS), gap=st.sampled_from([None, *GAPS]), alone=st.sampled_from([None, True, False]))

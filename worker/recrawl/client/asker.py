@@ -20,7 +20,7 @@ from recrawl.client.sender import Sender
 log = logging.getLogger("recrawl.client")
 
 ASK_EVERY = 0.1  # seconds, while there is room for more
-LONGEST_NOTICE = 10.0  # seconds
+LONGEST_NOTICE = 10.0  # seconds; see InHand.notice
 LONGEST_SLEEP = 1.0  # seconds: somebody may add pages during it
 MOST_AT_ONCE = 1000  # pages of a call
 # Calls are small, so that the slots of hosts do not all begin at the same moment. Hosts that one call finds free have
@@ -146,6 +146,7 @@ class Asker:
 
 def answer_time(before: float, took: float, since_last: float) -> float:
     """The time to allow for an answer: the longest of the last calls, with a reserve. It falls by a tenth with each
-    call, or with each second: after a stall it would keep pages waiting, and calls would be few. All are in seconds."""
+    call, or with each second. Otherwise pages would wait long for ever after a stall, and calls would be few. All are
+    in seconds."""
     fallen: float = before * 0.9 ** max(1.0, since_last)
     return max(min(1.2 * took + 0.002, LONGEST_NOTICE), fallen)

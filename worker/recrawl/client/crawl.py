@@ -122,8 +122,8 @@ class Client:
             raise self._runner.failure
 
     async def _end(self, seconds: float) -> None:
-        """Waits for visits and own requests for this time, then cancels those that still run. Sends what is left. It
-        takes at most a few seconds more."""
+        """Waits for visits and own requests for this time, then cancels the ones that still run. Sends what is left.
+        This takes about ten seconds more at most."""
         give_up = self._database.give_up_at = self._quick_database.give_up_at = time.monotonic() + seconds
 
         def left() -> float:

@@ -58,7 +58,7 @@ class PageState(IntEnum):
 
 WAITING, READY, BEHIND_ROBOTS, RUNNING, UNSENT, OVER = PageState
 ROBOTS_FAILED: Result = {"robots_failed": True}  # ends a request of the client: the rules of its site cannot be known
-IN_LINE = (WAITING, READY, BEHIND_ROBOTS)  # its slot is not used yet
+IN_LINE = (WAITING, READY, BEHIND_ROBOTS)  # its visit has not begun
 AFTER = {
     WAITING: {READY, UNSENT, OVER},
     READY: {WAITING, BEHIND_ROBOTS, RUNNING, UNSENT, OVER},
@@ -111,7 +111,7 @@ class InHand:
         self.to_do: deque[TellOutcome | CancelVisit | Answered] = deque()  # the runner empties it after transitions
         self.counts: Counter[str] = Counter()  # of outcomes, requests and the like
         self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
-        self.answer_time = 0.3  # seconds from calling next_pages to having its pages; the first call takes longer
+        self.answer_time = 0.3  # seconds from calling next_pages to having its pages; a guess until the first answer
         self.is_closed = False
         self.visits_ended = 0
         self.results: deque[tuple[Page, Result]] = deque()  # to report
@@ -404,7 +404,7 @@ class InHand:
 
     def extended(self, lease_id: int, until: datetime | None) -> None:
         """The lease has a new end. None: it has ended, and other crawlers may have its pages. Pages that are settled
-        are still reported. The others are lost, and their visits are cancelled."""
+        are still reported or released. The others are lost, and their visits are cancelled."""
         if not (lease := self._leases.get(lease_id)):
             return
         if until is not None:

@@ -50,7 +50,9 @@ class OwnRequests:
         self._runner = runner
         self._in_hand = runner.in_hand
         self._reads_sitemaps = sitemaps
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of extras that wait
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = (
+            WeakValueDictionary()
+        )  # by host: one extra request at a time
         self.extras = 0  # that have no answer yet
 
     def expect_answer_of(self, page: Page) -> None:

@@ -36,7 +36,7 @@ class Access(Enum):
 
 def product_token(user_agent: str) -> str:
     """The name of the crawler, which the groups of a robots.txt use. Browsers and crawlers that pretend to be one begin
-    with Mozilla: then the name follows the last «compatible;»."""
+    with Mozilla: then the name follows the last «compatible;», if there is one."""
     found = re.match(r"(?:Mozilla/.*compatible; *)?([^\s/;()]+)", user_agent)
     return found[1] if found else user_agent
 

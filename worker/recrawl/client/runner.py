@@ -29,7 +29,7 @@ class Runner:
         self.in_hand = in_hand
         self.failure: BaseException | None = None  # an error that ended one of the parts
         self.consumers: set[asyncio.Future[None]] = set()  # they wait for a page
-        self.has_results = asyncio.Event()  # SEND_AT of them are unsent
+        self.has_results = asyncio.Event()  # SEND_AT results are unsent
         self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line, or the client is closed
         self.ask_below = -1
         self._user_agent = user_agent
@@ -116,7 +116,9 @@ class Runner:
         return page
 
     async def wait_for_page(self) -> None:
-        if self.in_hand.is_closed or self.in_hand.can_yield:  # next() may have called on_outcome, which did this
+        if (
+            self.in_hand.is_closed or self.in_hand.can_yield
+        ):  # on_outcome may have closed the client, or made a page ready
             return
         consumer = self._loop.create_future()
         self.consumers.add(consumer)

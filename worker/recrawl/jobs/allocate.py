@@ -22,8 +22,8 @@ from recrawl.words import count, things, utility
 # Due times are fitted to the budget for the days until the next run. The estimate of these days is the time since the
 # last run, within these limits.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
-# In the last 24 hours more or fewer pages were handed out than the budget allows. The difference is corrected over
-# CORRECTION_DAYS, and one run corrects at most the share MOST_CORRECTED of it. Example: 600 pages too many were handed
+# In the last 24 hours more or fewer pages were handed out than the budget allows. The difference is corrected within
+# CORRECTION_DAYS, but one run corrects at most the share MOST_CORRECTED of it. Example: 600 pages too many were handed
 # out. If the next run is in an hour, this run plans 600 · (1/24)/.25 = 100 fetches less until then. If the next run is
 # in a day, it plans 300 fetches less: 600 would give that day an equally large difference in the other direction.
 CORRECTION_DAYS, MOST_CORRECTED = 0.25, 0.5

@@ -104,7 +104,7 @@ class AllocationInput:
 
     @cached_property
     def total_value(self) -> float:
-        """The value of all pages: the unit of utility in messages."""
+        """The value of all pages. Messages give utility divided by it."""
         return float(self.value.sum(dtype=np.float64)) or 1.0
 
     def web(self, cap: Floats) -> Web:

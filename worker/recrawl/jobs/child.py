@@ -16,7 +16,7 @@ from recrawl.jobs.registry import JOBS
 
 # Crawlers come first: the process gets this niceness once the job is loaded. With jobs on 10M pages and two cores, a
 # call of next_pages then takes 10 % less time than at niceness 5, and the jobs take no longer. Loading keeps the normal
-# priority, so that a worker that must stop does not wait longer for it.
+# priority, so that a worker that must stop does not wait longer for the loading.
 NICENESS = 10
 ABANDONED_AFTER = 10.0  # seconds from the interrupt to a hard exit, because compiled code does not notice interrupts
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 WARM_UP = timedelta(minutes=1)  # from the start of the worker to the first run of any job but upkeep
 ASK_EVERY = timedelta(seconds=1)  # between two questions which jobs are due
-PATIENT = 2.0  # seconds between two times that a worker that is stopping cancels its queries
+PATIENT = 2.0  # seconds: while a worker stops, it cancels its queries this often
 STEP = timedelta(seconds=1)  # a larger step of the machine's clock sets the jobs' next times anew
 
 

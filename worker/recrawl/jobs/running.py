@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 LONGEST_PAUSE = 5.0  # seconds between two tries to reach a database that does not answer
 LONGEST_RUN = timedelta(hours=6)  # a longer run of a batch job is killed
 INTERRUPT_EVERY = 10.0  # seconds; an interrupted run needs a few to store that it was stopped
-# If the database calls a job due while its process works, the run is dead or never began. After this time the process
-# is killed.
+# If the view job_schedule says that a job is due while its process works, the run is dead or never began. After this
+# time the process is killed.
 KILL_AFTER_DUE = timedelta(minutes=3)
 SESSION_ENDS = 5.0  # seconds to wait until the server has noticed that a job's process died
 

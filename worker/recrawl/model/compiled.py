@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 # For functions that become a part of the compiled loops: they are kept in these loops, and not by themselves.
 scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
 
-FORGOTTEN_AFTER = 30 * 86400  # seconds without a new file, in the folder of another version
+FORGOTTEN_AFTER = 30 * 86400  # seconds; the folder of another version that got no new file for this time is deleted
 
 
 def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:

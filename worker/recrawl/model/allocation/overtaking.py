@@ -35,7 +35,7 @@ def overtaking(
     others = np.flatnonzero(~goes)
     goes[others] = _place(host[others], -gain_now[others]) < (places - for_seniors)[host[others]]
 
-    # On each host, `up` and `down` have equally many pages. Both are in order of hosts, the latest first.
+    # On each host, `up` and `down` have equally many pages. Both are in order of hosts, the most overdue pages first.
     up, down = (
         which[np.lexsort((-late_by[which], host[which]))]
         for which in (np.flatnonzero(goes & ~goes_soon), np.flatnonzero(goes_soon & ~goes))

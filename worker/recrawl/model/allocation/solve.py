@@ -65,7 +65,7 @@ def host_of_page(starts: NDArray[np.int64]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    objective: str  # with it, the frequency of a page follows from a price, also after new fetches
+    objective: str  # that the prices belong to
     price: float  # utility that one more fetch per day would bring
     host_price: Floats  # the price of each host: `price`, or more if the host is at its cap
     host_floor: Floats  # the least fetches per day of each page of the host

@@ -33,8 +33,8 @@ LEAST_A, MOST_A = 0.05, 10.0
 LEAST_RATE, MOST_RATE = 1e-5, 1e3
 
 # How far hosts lie from the prior of all hosts, before their pages are seen. The mean rate is log-normal with the
-# deviation HOSTS_SPREAD. The prior of the shape is conjugate: it counts like SHAPE_PAGES further pages of known rates.
-# (With a conjugate prior of the mean, ten pages of ordinary rates on a host with 300 static pages would count as
+# deviation HOSTS_SPREAD. The prior of the shape is conjugate: it counts like SHAPE_PAGES more pages whose rates are
+# known. (With a conjugate prior of the mean, ten pages of ordinary rates on a host with 300 static pages would count as
 # static.)
 HOSTS_SPREAD = 0.5
 SHAPE_PAGES = 10.0
