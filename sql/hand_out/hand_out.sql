@@ -41,8 +41,7 @@ language plpgsql volatile as $$
 begin
     return query
     with
-    -- The candidates, and what becomes of each: it is given (leased now), dropped (its page is not live, so its row in
-    -- queue or new_page is deleted), or it stays. Those that get a slot have columns of page.
+    -- The candidates, and what becomes of each: given = leased now, dropped = dead, so its row is deleted, or it stays.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,

@@ -5,7 +5,7 @@
 --   r    the result                         c    the comparison of the fetch with the page (comparison.sql)
 --   p    the page before the report         e    the evidence after the fetch; null if it is no observation
 --   l    the place of the page in the lease that the result names; null if that lease does not run or has no such page
---   target: the live page that a permanent redirect leads to; null if there is none
+--   target: the live page that a permanent redirect leads to; null if no such page exists
 --
 -- The functions are inlined into the plan of record_pages(), so they have no search_path of their own. Each «offset 0»
 -- stops the planner from computing an expression again at each place that uses it.

@@ -60,7 +60,7 @@ begin
         where p.page_id = any (free) and p.state = 'moved'
           and not exists (select from exclusion e where canonical_of(p.url) ~ e.pattern)
         order by p.page_id));
-    -- The notes of these pages are done, and those of deleted pages.
+    -- The notes of these pages are done, and the notes of deleted pages.
     delete from moved_back m
     using (select k.ctid as tid from moved_back k
            where (k.page_id in (select unnest(free))) is true

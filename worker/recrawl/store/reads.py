@@ -88,7 +88,7 @@ class FetchesOfLastDay:
 
     days: float
     to_make_up: float  # fetches; negative = too many
-    since_last: float  # days since the last allocation; one hour if there was none
+    since_last: float  # days since the last allocation; one hour if there never was one
 
 
 def fetches_of_last_day(connection: Connection, t: datetime) -> FetchesOfLastDay:
