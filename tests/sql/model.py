@@ -465,7 +465,7 @@ class Model:
         if code == "ok" and page.state == "live" and outcome in ("gone", "moved"):
             page.state = outcome
         decides = code == "ok" and ("due" in result or outcome == "declined")  # of a page that is out, till that ends
-        if decides and page.state == "live":
+        if decides:
             page.due = self.said(result, due_now)
         if hold is None:
             return None
@@ -479,7 +479,7 @@ class Model:
             page.due = next_due(hold.due, hold.slot, self.per_day(page))
         elif outcome in ("gone", "moved"):
             page.due = None
-        elif page.state == "live":
+        else:
             again = min(max(DAY / self.per_day(page) / 4, timedelta(minutes=1)), DAY)
             failed = doubled(again, attempts - 1, timedelta(days=30)) if attempts else timedelta(minutes=1)
             pause = {

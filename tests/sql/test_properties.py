@@ -44,6 +44,7 @@ OUTCOMES: list[tuple[Row, str]] = [
     ({"status": 500}, "failed"),
     ({"status": -1}, "failed"),
     ({"status": 301, "redirect_to": URLS[0]}, "moved"),
+    ({"status": 301, "redirect_to": URLS[1]}, "moved"),
     ({"robots_denied": True}, "denied"),
     ({"status": 200, "due": "2030-01-02T00:00:00+00:00"}, "fetched"),
     ({"status": 500, "due": "2030-03-01T00:00:00+00:00"}, "failed"),
@@ -379,6 +380,13 @@ class Crawling(RuleBasedStateMachine):
             [({"page_id": p["page_id"], "lease_id": p["lease_id"], "status": 200}, "fetched") for p in self.out]
         )
         self.out = []
+
+    @rule(urls=st.lists(st.sampled_from(URLS[:8]), min_size=2, max_size=2, unique=True), wait=whiles)
+    def a_page_moves_and_moves_back(self, urls: list[str], wait: timedelta) -> None:
+        for url, target in (urls, reversed(urls)):
+            ids = [page.page_id for page in self.model.pages.values() if page.url == url]
+            self.reports([({"page_id": n, "status": 301, "redirect_to": target}, "moved") for n in ids])
+        self.crawl.wait(wait)
 
     def reports(self, results: list[tuple[Row, str]]) -> None:
         crawl, model = self.crawl, self.model
