@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -24,6 +25,10 @@ from helpers import Crawl
 from recrawl.setup import embedded, migrate
 
 pytest_plugins = ["summary"]
+
+# Screens show times in the time zone of this machine.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 # Threads of OpenBLAS wait in a loop. Without them a batch job's process starts with 0.41 instead of 0.48 s of CPU.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"

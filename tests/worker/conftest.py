@@ -1,5 +1,6 @@
 """A web and a crawl of it."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,16 @@ def site() -> Site:
 def web(site: Site) -> Iterator[Web]:
     with Web(site) as web:
         yield web
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This machine is in Berlin: UTC+1, in summer UTC+2."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A number and a time are written in one way. tests/sql/test_words.py compares SQL with this."""
 
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from math import inf
 
@@ -9,7 +7,6 @@ import psycopg
 import pytest
 
 from recrawl.words import (
-    HERE,
     clock,
     count,
     gain,
@@ -20,7 +17,6 @@ from recrawl.words import (
     percent,
     points,
     short,
-    signed,
     size,
     things,
     utility,
@@ -54,7 +50,6 @@ def test_a_duration_is_one_figure_and_its_unit() -> None:
     assert {s: lasting(timedelta(seconds=s)) for s in SECONDS} == SECONDS
 
 
-@pytest.mark.usefixtures("utc")
 def test_a_time_to_come_has_its_preposition() -> None:
     said = {
         0: "now",
@@ -102,7 +97,6 @@ def test_amounts_are_short_with_three_digits() -> None:
 def test_words_go_with_their_numbers() -> None:
     assert [things(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
     assert (points(0.012), points(-0.012)) == ("+1.2", "−1.2")
-    assert (signed(1200), signed(-3)) == ("+1,200", "−3")
 
 
 def test_a_result_has_as_many_digits_as_its_table_compares() -> None:
@@ -129,36 +123,15 @@ def test_a_time_is_as_exact_as_it_is_near() -> None:
     assert clock(NOW.replace(year=9999), NOW) == "for ever"
 
 
-def in_zone(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", name)
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.fixture
-def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    yield from in_zone("Europe/Berlin", monkeypatch)
-
-
-@pytest.fixture
-def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    yield from in_zone("UTC", monkeypatch)
-
-
-@pytest.mark.usefixtures("berlin")
+@pytest.mark.usefixtures("in_berlin")
 def test_a_time_before_the_clocks_were_changed_is_told_as_clocks_showed_it() -> None:
     """On 25 October 2026 at 01:00 UTC they go from 03:00 back to 02:00."""
     change = datetime(2026, 10, 25, 1, tzinfo=UTC)
-    now = (change + 12 * HOUR).astimezone(HERE)
+    now = change + 12 * HOUR
     assert moment(now) == "25 Oct 2026, 14:00:00 CET"
     ago = {13: "02:00", 12.5: "02:30", 12: "02:00", 11.5: "02:30", 11: "03:00", 24: "yesterday 15:00"}
     assert {hours: clock(change + timedelta(hours=12 - hours), now) for hours in ago} == ago
     assert clock(datetime(2026, 7, 1, 10, tzinfo=UTC), now) == "1 Jul 12:00"
-    for minutes in range(-180, 180, 10):
-        at = change + timedelta(minutes=minutes)
-        assert at.astimezone(HERE).astimezone(UTC) == at
 
 
 @pytest.mark.parametrize("seconds", [1e-6, 0.25, 90, 1_036_800, 315_576_000.000001])

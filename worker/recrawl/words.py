@@ -5,7 +5,7 @@ sql/common/words.sql writes the same for explain_page, and a test compares the t
 space stands between a number and its unit.
 """
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from math import isinf
 
 UNKNOWN = "–"
@@ -25,11 +25,6 @@ def count(n: float | None) -> str:
 def measured(n: float, digits: int = 3) -> str:
     """A result with this number of digits, for tables that compare results: 42.7, 0.0171, 1,027."""
     return count(n) if abs(n) >= 10**digits - 0.5 else f"{n:,.{digits}g}"
-
-
-def signed(n: int) -> str:
-    """The difference of two counts: +1,200, −3."""
-    return f"{n:+,}".replace("-", "−")
 
 
 def things(n: float | None, one: str, many: str = "") -> str:
@@ -120,19 +115,18 @@ def when(at: datetime, as_of: datetime) -> str:
         return "now"
     if at - as_of < timedelta(minutes=2):
         return f"in {lasting(at - as_of)}"
-    now = as_of.astimezone(HERE)
-    is_today = at - as_of < timedelta(days=1) and at.astimezone(HERE).date() == now.date()
-    return f"at {clock(at, now)}" if is_today else clock(at, now)
+    is_today = at - as_of < timedelta(days=1) and at.astimezone().date() == as_of.astimezone().date()
+    return f"at {clock(at, as_of)}" if is_today else clock(at, as_of)
 
 
 def clock(at: datetime | None, now: datetime) -> str:
     """Yesterday, today and tomorrow: the time, as in 15:04 and tomorrow 15:04. On other days of this year also the
-    date: 12 Nov 15:04. In other years only the date. In the time zone of `now`."""
+    date: 12 Nov 15:04. In other years only the date. In the time zone of this machine."""
     if at is None:
         return UNKNOWN
     if at.year >= 9999:
         return "for ever"
-    at = at.astimezone(now.tzinfo)
+    at, now = at.astimezone(), now.astimezone()
     days = (at.date() - now.date()).days
     if days == 0:
         return f"{at:%H:%M}"
@@ -142,37 +136,9 @@ def clock(at: datetime | None, now: datetime) -> str:
 
 
 def moment(at: datetime) -> str:
-    """21 Nov 2026, 15:04:10 UTC."""
+    """21 Nov 2026, 15:04:10 UTC, in the time zone of this machine."""
+    at = at.astimezone()
     return f"{at.day} {at:%b %Y, %H:%M:%S} {at:%Z}".rstrip()
-
-
-class Here(tzinfo):
-    """The time zone of this machine: each time has the offset that is valid then.
-
-    `datetime.now().astimezone()` keeps the offset of now. A time on the other side of the change to or from summer time
-    would be an hour wrong.
-    """
-
-    def utcoffset(self, at: datetime | None) -> timedelta | None:
-        return _fixed(at).utcoffset() if at else None
-
-    def tzname(self, at: datetime | None) -> str | None:
-        return _fixed(at).tzname() if at else None
-
-    def dst(self, at: datetime | None) -> None:
-        return None
-
-    def fromutc(self, at: datetime) -> datetime:
-        fixed = at.replace(tzinfo=UTC).astimezone()
-        here = fixed.replace(tzinfo=self)
-        return here if here.utcoffset() == fixed.utcoffset() else here.replace(fold=1)  # the hour that comes twice
-
-
-def _fixed(at: datetime) -> datetime:
-    return at.replace(tzinfo=None).astimezone()
-
-
-HERE = Here()
 
 
 def literal(text: str) -> str:

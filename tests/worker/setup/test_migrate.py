@@ -845,7 +845,7 @@ def test_the_owner_of_one_database_and_nothing_else_runs_a_crawl(owner: Owner) -
             next(crawl).report(200, links=["http://b.test/"])
         eventually(lambda: rows(database, "select from recrawl.page_status where url = 'http://b.test/'"))
         eventually(lambda: "recrawl_up 1.0" in answer(f"http://{metrics}/metrics"))
-        assert "The crawl" in answer(f"http://{report}/")
+        eventually(lambda: "The crawl" in answer(f"http://{report}/"))
         assert "No worker runs" not in owner.copy.run(database, "recrawl", "status")
         owner.copy.run(database, "recrawl", "explain", "http://a.test/")
     assert owner.roles() == set()

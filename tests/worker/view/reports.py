@@ -17,9 +17,10 @@ from recrawl.view.figures import (
     LateHost,
     Minute,
     Now,
+    Period,
     Total,
 )
-from recrawl.view.history import TEN_MINUTES, Event, History, PastPeriod
+from recrawl.view.history import TEN_MINUTES, Event, History
 from recrawl.view.parts.page import Report
 from recrawl.view.rule import Diagnosis
 from recrawl.view.verdict import verdict
@@ -30,7 +31,7 @@ SECOND = timedelta(seconds=1)
 BUDGET = 500_000.0
 
 
-def hours(n: int = 336) -> list[PastPeriod]:
+def hours(n: int = 336) -> list[Period]:
     """Up to the hour that goes on."""
     rng, top = Random(7), NOW.replace(minute=0, second=0)
     found = []
@@ -46,7 +47,7 @@ def hours(n: int = 336) -> list[PastPeriod]:
         expected = 0.712 if age > 9 else 0.726 if age > 2.6 else 0.734
         fresh = expected - 0.011 - 0.004 * rng.random() - (0.012 * math.exp(-((i - 11) ** 2) / 18) if i < 22 else 0)
         found.append(
-            PastPeriod(
+            Period(
                 at=at,
                 fetches=fetches,
                 changed=changed,
@@ -72,7 +73,7 @@ def hours(n: int = 336) -> list[PastPeriod]:
     return found
 
 
-def tens(n: int = 144) -> list[PastPeriod]:
+def tens(n: int = 144) -> list[Period]:
     rng, top = Random(8), NOW.replace(minute=0, second=0)
     by_hour = {hour.at.replace(microsecond=0): hour for hour in hours(n // 6 + 1)}
     counts = ("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled")

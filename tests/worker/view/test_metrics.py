@@ -222,7 +222,6 @@ def test_it_looks_as_a_reader_and_writes_nothing_whoever_the_worker_is(crawl: Cr
 
     # On a busy machine the first complaint may be that the read took too long.
     eventually(lambda: complaint() == "recrawl_reader on")
-    collector.close()
 
 
 # -- a database that does not answer --
@@ -261,7 +260,7 @@ def test_where_a_lock_holds_it_up_it_gives_up_and_comes_back(crawl: Crawl, url: 
                 asked = [clients.submit(scrape, port) for _ in range(20)]
             answers = [a.result() for a in asked if not isinstance(a.exception(), OSError)]
             assert answers and all(answer["recrawl_up"] == 0 for answer in answers)
-            assert crawl.value(sessions, "recrawl metrics") == 1
+            assert crawl.value(sessions, "recrawl metrics") <= 1
             assert len([thread for thread in threading.enumerate() if thread.name == "metrics read"]) <= 1
             holder.rollback()
         up(port)

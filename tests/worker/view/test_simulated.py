@@ -86,7 +86,7 @@ def test_a_day_in_health(lived: Simulated, browser: Browser | None, tmp_path: Pa
     day = lived.crawl.row(
         "select sum(fetches)::int as fetches, sum(changed)::int as changed from vitals where at >= %s", since
     )
-    assert f"{day['fetches']:,} fetches in 24 hours" in text
+    assert f"{day['fetches']:,} fetches in 24 h" in text
     assert f"{day['changed'] / day['fetches']:.0%}".replace("%", " %") + " found a change" in text
     assert report.verdict.level != "trouble"
     assert "of the value of all pages is fresh" in text and "the allocation expects" in text
@@ -194,4 +194,4 @@ def test_a_young_crawl_without_an_allocation(crawl: Crawl, url: str, browser: Br
     text = looked_at(browser, report, "young", tmp_path)
     assert "No allocation has said what to expect." in text
     assert "The last allocation" not in text
-    assert "in the first 3 h" in text
+    assert "fetches in 3 h" in text

@@ -33,15 +33,6 @@ NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 
 
-@pytest.fixture(autouse=True)
-def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Screens show times in this machine's zone."""
-    import time
-
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-
-
 def minutes(*, every: bool = False, **last: float | timedelta | None) -> tuple[Minute, ...]:
     """The last hour, whose last minute is as given. Or `every` minute."""
     usual = {
@@ -172,7 +163,7 @@ STATES = {
 }  # fmt: skip
 
 
-SERVER_ONLY = {"server_version", "clocks_differ", "dead_rows", "replica_behind", "crawler_is_superuser"}
+SERVER_ONLY = {"clocks_differ", "dead_rows", "replica_behind", "crawler_is_superuser"}
 ADDS_A_FIX = {"gap_too_short"}  # to another verdict
 CODES = [rule.code for rule in RULES if rule.find and rule.in_status and rule.code not in SERVER_ONLY | ADDS_A_FIX]
 ALONE = {rule.code for rule in RULES if rule.is_alone}
@@ -386,7 +377,7 @@ def test_every_fix_in_sql_can_be_pasted(connection: psycopg.Connection) -> None:
 
 HEALTHY = Facts(
     figures=WORKING,
-    server=ServerFacts(18, NOON, vacuums=True, sees_all=True),
+    server=ServerFacts(NOON, vacuums=True, sees_all=True),
     asked_at=NOON,
     is_checkup=True,
     checkup=Checkup(571, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
@@ -405,7 +396,6 @@ def state(code: str) -> Facts:
 
 
 PLANTED = {
-    "server_version": replace(HEALTHY, server=replace(HEALTHY.server, version=14)),
     "database": replace(HEALTHY, figures=Figures(Now(NOON), database="older")),
     "paused": state("paused"),
     "inbox_stuck": state("inbox_stuck"),
@@ -484,7 +474,6 @@ LATE, RUNS = Schedule("allocate", HOUR, NOON - 5 * MINUTE - SECOND), Schedule("o
 TWO_FAILED = Total(NOON - HOUR, fetches=2, failed=1, throttled=1)
 # The level of a rule, the last crawl that does not have it, and the first that has it.
 EDGES: list[tuple[str, str, Facts, Facts]] = [
-    ("server_version", "trouble", server(version=15), server(version=14)),
     ("inbox_stuck", "trouble", unwatched(STATES["inbox_stuck"], reported_at=NOON - 5 * MINUTE),
         unwatched(STATES["inbox_stuck"], reported_at=NOON - 5 * MINUTE + SECOND)),
     ("inbox_stuck", "trouble", crawl(now=replace(WORKING.now, inbox_wait=MINUTE - SECOND)),

@@ -1,4 +1,4 @@
-"""The progress of a job. Each step is a line: with a bar if its size is known, otherwise with a spinner."""
+"""The progress of a job. Each step is a line. Its bar fills up if the size of the step is known."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.jobs.job import Tell
-from recrawl.words import count, percent
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -21,23 +20,12 @@ def steps() -> Iterator[Tell]:
         yield _Steps(None)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
-    from rich.text import Text
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    class Share(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            if task.total is None:
-                return Text(count(task.completed) if task.completed else "")
-            return Text(percent(task.percentage / 100, 0).rjust(6))
-
-    class Bar(BarColumn):
-        """Empty if the size of the step is not known."""
-
-        def render(self, task: Task) -> object:  # type: ignore[override]
-            return "" if task.total is None else super().render(task)
-
-    columns = SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), Bar(24), Share(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True, highlight=False)) as bars:
+    mark, name = SpinnerColumn(finished_text="✓"), TextColumn("{task.description}")
+    share = TaskProgressColumn("{task.percentage:>3.0f} %")  # empty if the size of the step is not known
+    console = Console(stderr=True, highlight=False)
+    with Progress(mark, name, BarColumn(24), share, TimeElapsedColumn(), console=console) as bars:
         shown = _Steps(bars)
         yield shown
         shown.end()

@@ -87,7 +87,7 @@ def jobs(job: str | None, as_json: bool) -> None:
         if as_json or job:
             runs = store.views.past_runs(connection, figures.PastRun, job)
         else:
-            now = store.views.crawl_status(connection, figures.Now)
+            now = store.views.row_of(connection, figures.Now, "crawl_status")
             last = store.views.last_runs(connection, figures.LastRun, figures.ALWAYS)
             known = {each.job: each for each in store.views.schedule(connection, figures.Schedule)}
     if as_json:
@@ -162,11 +162,10 @@ def _keys() -> Iterator[Callable[[float], bool]]:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Prints lines. On a terminal the mark at the beginning has a colour. Unknown characters become question marks."""
+    """Prints lines. On a terminal the mark at the beginning has a colour."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     for line in map(show.plain, lines):
         mark = line[:1]
         is_painted = mark in COLOURS and not is_plain
         painted = click.style(mark, fg=COLOURS[mark], bold=True) + line[1:] if is_painted else line
-        encoding = sys.stdout.encoding or "utf-8"
-        click.echo(painted.encode(encoding, "replace").decode(encoding))
+        click.echo(painted)

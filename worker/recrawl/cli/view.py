@@ -100,11 +100,7 @@ def dashboard(file: str | None, listen: Address, names: tuple[str, ...]) -> None
                 f"cannot listen on {in_url(listen[0])}:{listen[1]}: {error.strerror or error}"
             ) from None
         with server:
-            try:
-                with server.connect():
-                    pass
-            except PermissionError as error:
-                raise click.ClickException(str(error)) from None
+            server.report()  # an error ends the command here, before anybody opens the page
             click.echo(f"The dashboard is at {server.address} (Ctrl-C stops it)")
             try:
                 server.serve_forever()

@@ -84,7 +84,7 @@ def missing_grant(url: str) -> str | None:
     """A sentence if this login cannot give the roles of recrawl to other logins, because somebody else created them."""
     with psycopg.connect(url) as connection:
         used = connection.execute("select with_roles from recrawl_internal.replayed").fetchone()
-        found = connection.execute(UNGRANTABLE, [sorted(project.roles())]).fetchone()
+        found = connection.execute(UNGRANTABLE, [list(project.ROLES)]).fetchone()
     if used != (True,) or not found:
         return None
     roles, login, admins = found

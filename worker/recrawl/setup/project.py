@@ -11,6 +11,7 @@ DECLARATION = re.compile(
         |\ +create\ type\ ([\w.]+).*?;$)""",
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
+ROLES = ("recrawl_crawler", "recrawl_operator", "recrawl_reader", "recrawl_worker")  # roles.sql makes them
 GRANT = re.compile(r"^grant\b[^;]+?\bto\s+\w+(,\s*\w+)*;$", re.MULTILINE)
 
 
@@ -62,10 +63,3 @@ def declarations() -> dict[str, str]:
         name: hashlib.md5(declaration.encode(), usedforsecurity=False).hexdigest()
         for name, declaration in found.items()
     }
-
-
-def roles() -> set[str]:
-    """The roles that sql/ makes and grants rights to."""
-    made = re.search(r"array '\{(.+?)\}'", (root() / "sql" / "roles.sql").read_text(encoding="utf-8"))
-    assert made
-    return set(made[1].split(","))

@@ -124,7 +124,7 @@ def replay(connection: Connection, with_roles: bool | None = None) -> None:
         return
     declared = project.declarations()
     changed = {name for name in {*before, *declared} if before.get(name) != declared.get(name)}
-    granted_by_hand = [right for right in rows(connection, RIGHTS) if right[3] not in project.roles()]
+    granted_by_hand = [right for right in rows(connection, RIGHTS) if right[3] not in project.ROLES]
 
     dropped, blocked = drop(connection, changed)
     for thing, others in blocked.items():

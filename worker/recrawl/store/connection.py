@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import sql
-from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedColumn, UndefinedObject, UndefinedTable
 from psycopg.rows import class_row, dict_row, scalar_row
 
 from recrawl.client.database import styles_to_set, with_timeouts
@@ -18,7 +17,17 @@ if TYPE_CHECKING:
 Connection = psycopg.Connection[Any]
 RowType = TypeVar("RowType", bound="DataclassInstance")
 
-READER = "recrawl_reader"
+# Makes a transaction read only, with a reader's rights if this login may take them. `reader` is null if the server has
+# no roles of recrawl.
+ONLY_READ: LiteralString = """
+    select pg_catalog.set_config('transaction_read_only', 'on', true),
+           pg_catalog.set_config('statement_timeout', %s, true),
+           pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true),
+           case when pg_catalog.pg_has_role(reader, 'usage')
+                     and pg_catalog.has_schema_privilege(reader, pg_catalog.to_regnamespace('recrawl')::oid, 'usage')
+                then pg_catalog.set_config('role', reader::text, true) end
+    from pg_catalog.to_regrole('recrawl_reader') as reader
+"""
 # Puts the schema recrawl on the search path of the database, for connections that begin later.
 SEARCH_PATH: LiteralString = """
 do $$ begin
@@ -88,33 +97,12 @@ def cancel(connection: Connection | None) -> None:
 
 @contextmanager
 def only_read(connection: Connection, longest: timedelta) -> Iterator[None]:
-    """A transaction with a reader's rights. It changes nothing, and a query fails if it takes longer than `longest`.
-    A crawl without roles is read by its owner.
+    """A transaction that changes nothing, with a reader's rights if this login may take them. A query fails if it takes
+    longer than `longest`.
 
     Rights of the whole session would stay in the pool of a pooler in transaction mode, and stop the crawlers that get
     this session next.
     """
-    has_roles = _has_roles(connection)
     with connection.transaction():
-        try:
-            if has_roles:
-                connection.execute(sql.SQL("set local role {}").format(sql.Identifier(READER)))
-        except (InsufficientPrivilege, UndefinedObject) as error:
-            login = connection.info.user
-            raise PermissionError(
-                f"the login {login} may not read as {READER}. A login that may give this role, for example a "
-                f"superuser, can allow it: GRANT {READER} TO {login}"
-                if isinstance(error, InsufficientPrivilege)
-                else f"the role {READER} does not exist on this server: run recrawl migrate"
-            ) from None
-        connection.execute("set transaction read only")
-        connection.execute(sql.SQL("set local statement_timeout = {}").format(int(longest.total_seconds() * 1000)))
+        connection.execute(ONLY_READ, [str(round(longest / timedelta(milliseconds=1)))])
         yield
-
-
-def _has_roles(connection: Connection) -> bool:
-    """Whether the four roles have rights in the crawl. Only its owner can read the table `replayed`. Others could not
-    use the crawl without a role, so the answer is True."""
-    with suppress(InsufficientPrivilege, InvalidSchemaName, UndefinedTable, UndefinedColumn):
-        return bool(value(connection, "select with_roles from recrawl_internal.replayed"))
-    return True

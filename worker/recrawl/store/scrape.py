@@ -1,12 +1,12 @@
 """Reads the figures that a monitoring system asks for every few seconds, through the views of recrawl_reader."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
 
-from recrawl.store.connection import Connection
+from recrawl.store.connection import Connection, only_read
 
 Row = dict[str, Any]
 
@@ -29,18 +29,7 @@ def scrape(
     can grow for half an hour, and the clock may have been set back. Without a time it reads the minutes of the newest
     hour, and the runs of the last hour or from one hour before the first running job began.
     """
-    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute(
-            """
-            select pg_catalog.set_config('transaction_read_only', 'on', true),
-                   pg_catalog.set_config('statement_timeout', '1s', true),
-                   pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true),
-                   case when pg_catalog.pg_has_role(reader, 'usage')
-                             and pg_catalog.has_schema_privilege(reader, 'recrawl', 'usage')
-                        then pg_catalog.set_config('role', reader::text, true) end
-            from pg_catalog.to_regrole('recrawl_reader') as reader -- null if no crawl of this server has roles
-            """
-        )
+    with only_read(connection, timedelta(seconds=1)), connection.cursor(row_factory=dict_row) as cursor:
         (status,) = cursor.execute("select * from recrawl.crawl_status").fetchall()
         schedule = cursor.execute(
             "select job, every, due_at, running_since, succeeded_at, failures from recrawl.job_schedule"

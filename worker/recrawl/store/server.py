@@ -11,8 +11,7 @@ def server(connection: Connection, row_type: type[RowType]) -> RowType:
         connection,
         row_type,
         """
-        select current_setting('server_version_num')::int / 10000 as version,
-               clock_timestamp() as clock,
+        select clock_timestamp() as clock,
                current_setting('autovacuum')::bool and current_setting('track_counts')::bool as vacuums,
                pg_has_role('pg_read_all_stats', 'usage') as sees_all,
                current_setting('autovacuum_naptime')::interval as naptime,

@@ -12,21 +12,16 @@ from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from recrawl.store.connection import Connection, RowType, rows, rows_as, value
 
-# The counts of the view vitals that the dashboard shows: vitals_by_ten_minutes() adds them up. It takes the mean of the
-# other columns.
-SUMMED_COLUMNS = {
-    "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "skipped", "pages_added",
-}  # fmt: skip
 
-
-def crawl_status(connection: Connection, row_type: type[RowType]) -> RowType:
-    (row,) = of_view(connection, row_type, "crawl_status")
+def row_of(connection: Connection, row_type: type[RowType], view: LiteralString) -> RowType:
+    """The one row of a view. The database computes only the columns that `row_type` names."""
+    (row,) = of_view(connection, row_type, view)
     return row
 
 
-def vitals(connection: Connection, row_type: type[RowType], last: timedelta) -> list[RowType]:
-    """The minutes of the last hour or so, in order."""
-    return of_view(connection, row_type, "vitals", "where at >= clock_timestamp() - %s order by at", last)
+def recent(connection: Connection, row_type: type[RowType], view: LiteralString, last: timedelta) -> list[RowType]:
+    """The rows of a view of vitals for the last hours or days, in order."""
+    return of_view(connection, row_type, view, "where at >= clock_timestamp() - %s order by at", last)
 
 
 def vitals_total(connection: Connection, row_type: type[RowType], last: timedelta) -> RowType:
@@ -128,12 +123,6 @@ def schedule(connection: Connection, row_type: type[RowType]) -> list[RowType]:
     return of_view(connection, row_type, "job_schedule")
 
 
-def checkup(connection: Connection, row_type: type[RowType]) -> RowType:
-    """The row of the view checkup. The database computes only the columns that `row_type` names."""
-    (row,) = of_view(connection, row_type, "checkup")
-    return row
-
-
 def last_report(connection: Connection) -> datetime | None:
     """The approximate time of the last report, as far as vitals go back."""
     at: datetime | None = value(
@@ -146,15 +135,11 @@ def last_report(connection: Connection) -> datetime | None:
     return at
 
 
-def vitals_by_hour(connection: Connection, row_type: type[RowType], last: timedelta) -> list[RowType]:
-    """The hours of the last days, in order."""
-    return of_view(connection, row_type, "vitals_by_hour", "where at >= clock_timestamp() - %s order by at", last)
-
-
 def vitals_by_ten_minutes(connection: Connection, row_type: type[RowType], last: timedelta) -> list[RowType]:
-    """The minutes of the last hours, ten minutes in one row, in order."""
+    """The minutes of the last hours, ten minutes in one row, in order. A field of `row_type` with the default 0 is a
+    count, and is added up. Of the other columns this takes the mean."""
     columns = [
-        sql.SQL("sum({0})::float8 as {0}" if field.name in SUMMED_COLUMNS else "avg({0})::float8 as {0}").format(
+        sql.SQL("sum({0})::float8 as {0}" if field.default == 0 else "avg({0})::float8 as {0}").format(
             sql.Identifier(field.name)
         )
         for field in fields(row_type)

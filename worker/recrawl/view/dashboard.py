@@ -83,9 +83,6 @@ class DashboardHandler(BaseHTTPRequestHandler):
             status, html = HTTPStatus.SERVICE_UNAVAILABLE, self.away(error)
             with suppress(Exception):
                 self.server.restart()
-        except PermissionError as error:
-            status = HTTPStatus.SERVICE_UNAVAILABLE
-            html = trouble("The dashboard may not read this database.", str(error))
         except Exception as error:
             self.log_message("%s", repr(error))
             details = f"{type(error).__name__}. The log of recrawl dashboard has the details."

@@ -8,7 +8,6 @@ from recrawl.view import figures
 from recrawl.view.figures import Figures
 
 OPEN = timedelta(minutes=1)  # doctor looks at transactions that have been open for longer
-OLDEST_SERVER = 15  # version of PostgreSQL
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class Checkup:
 
 @dataclass(frozen=True)
 class ServerFacts:
-    version: int = OLDEST_SERVER
     clock: datetime | None = None
     vacuums: bool = True
     sees_all: bool = True  # also what other logins do
@@ -87,7 +85,7 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
         return facts
     return replace(
         facts,
-        checkup=store.views.checkup(connection, Checkup),
+        checkup=store.views.row_of(connection, Checkup, "checkup"),
         transactions=tuple(store.server.transactions(connection, Transaction, OPEN)),
         superusers=tuple(store.server.superusers(connection)),
         slots=tuple(store.server.slots(connection, Slot)),

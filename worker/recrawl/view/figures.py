@@ -37,11 +37,10 @@ class Now:
     inbox_wait: timedelta | None = None
 
 
-@dataclass(frozen=True)
-class Period:
-    """A span of time: counts of events, and means of states. None = not known."""
+@dataclass(frozen=True, kw_only=True)
+class EventCounts:
+    """Counts of events in a span of time."""
 
-    at: datetime
     fetches: float = 0
     changed: float = 0
     unchanged: float = 0
@@ -50,6 +49,18 @@ class Period:
     failed: float = 0
     throttled: float = 0
     denied: float = 0
+    skipped: float = 0
+    handed_out: float = 0
+    calls: float = 0
+    empty_calls: float = 0
+    pages_added: float = 0
+
+
+@dataclass(frozen=True)
+class Period(EventCounts):
+    """A minute, ten minutes or an hour: counts of events, and means of states. None = not known."""
+
+    at: datetime
     due: float | None = None
     due_crawler: float | None = None
     due_gap: float | None = None
@@ -66,9 +77,6 @@ class Period:
 class Minute(Period):
     """A row of the view vitals."""
 
-    calls: float = 0
-    empty_calls: float = 0
-    handed_out: float = 0
     new_waiting: float | None = None
     leased: float | None = None
     hosts: float | None = None
@@ -81,19 +89,11 @@ class Minute(Period):
 
 
 @dataclass(frozen=True)
-class Total:
+class Total(EventCounts):
     """The counts of many minutes, added up."""
 
     since: datetime | None = None  # the start of the first minute; None = there are no minutes
-    fetches: float = 0
-    changed: float = 0
-    unchanged: float = 0
     change_unknown: float = 0  # the part of `unchanged` whose report did not say whether the page changed
-    first: float = 0
-    missing: float = 0
-    failed: float = 0
-    throttled: float = 0
-    denied: float = 0
     stale: float = 0
     duplicate: float = 0
     refused: float = 0
@@ -103,13 +103,8 @@ class Total:
     late_6h: float = 0
     late_1d: float = 0
     late_more: float = 0
-    skipped: float = 0
-    handed_out: float = 0
     expired: float = 0
     missed: float = 0
-    calls: float = 0
-    empty_calls: float = 0
-    pages_added: float = 0
     # Of the minutes whose budget is known. The budget may have been set or changed within the day.
     budget_minutes: float = 0
     budget_fetches: float = 0
@@ -289,13 +284,13 @@ def read(connection: store.Connection) -> Figures:
     database = compared(store.views.version(connection), project.versions())
     if database != "same":
         return Figures(Now(datetime.now(UTC)), database=database)
-    now = store.views.crawl_status(connection, Now)
+    now = store.views.row_of(connection, Now, "crawl_status")
     return Figures(
         now=now,
-        ever=store.views.checkup(connection, HasEver),
+        ever=store.views.row_of(connection, HasEver, "checkup"),
         reported_at=now.last_report_at or store.views.last_report(connection),
         workers=store.calls.workers(connection),
-        minutes=tuple(store.views.vitals(connection, Minute, HOUR)),
+        minutes=tuple(store.views.recent(connection, Minute, "vitals", HOUR)),
         hour=store.views.vitals_total(connection, Total, HOUR),
         day=store.views.vitals_total(connection, Total, DAY),
         allocation=store.views.last_allocation(connection, LastAllocation),

@@ -10,14 +10,6 @@ TEN_MINUTES = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class PastPeriod(Period):
-    """An hour or ten minutes."""
-
-    skipped: float = 0
-    pages_added: float = 0
-
-
-@dataclass(frozen=True)
 class Event:
     at: datetime
     kind: str
@@ -28,8 +20,8 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    hours: tuple[PastPeriod, ...] = ()  # of the last 14 days
-    tens: tuple[PastPeriod, ...] = ()  # of the last 24 hours
+    hours: tuple[Period, ...] = ()  # of the last 14 days
+    tens: tuple[Period, ...] = ()  # of the last 24 hours
     blocked: tuple[LateHost, ...] = ()  # with most due pages
     events: tuple[Event, ...] = ()  # the newest first
 
@@ -41,14 +33,14 @@ class History:
         return TEN_MINUTES if is_young else HOUR
 
     @property
-    def periods(self) -> tuple[PastPeriod, ...]:
+    def periods(self) -> tuple[Period, ...]:
         return self.hours if self.step == HOUR else self.tens
 
 
 def read(connection: store.Connection) -> History:
     return History(
-        hours=tuple(store.views.vitals_by_hour(connection, PastPeriod, 14 * DAY)),
-        tens=tuple(store.views.vitals_by_ten_minutes(connection, PastPeriod, DAY)),
+        hours=tuple(store.views.recent(connection, Period, "vitals_by_hour", 14 * DAY)),
+        tens=tuple(store.views.vitals_by_ten_minutes(connection, Period, DAY)),
         blocked=tuple(store.views.blocked_hosts(connection, LateHost, 10)),
         events=tuple(store.views.events(connection, Event, 2 * DAY, 12)),
     )

@@ -1,8 +1,8 @@
 """Metrics for Prometheus. A worker with --metrics serves them at /metrics.
 
 A scrape waits for a read of the database, for at most SCRAPE_TIMEOUT seconds. A read is one short transaction that
-writes nothing. Each read has its own thread, and all reads use one connection. Scrapes at the same time wait for the
-same read: if the database hangs, one thread and one connection hang, and recrawl_up is 0.
+writes nothing. Each read has its own thread and its own connection. Scrapes at the same time wait for the same read: if
+the database hangs, one thread and one connection hang, and recrawl_up is 0.
 
 Counters begin at 0 when the process starts, and never fall. A read adds the growth of the rows of `vitals` and
 `job_run` since the last read. The first read adds nothing.
@@ -169,7 +169,6 @@ def served(url: str, host: str, port: int) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
-        collector.close()
 
 
 class Counts:
@@ -207,7 +206,6 @@ class Collector:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.connection: store.Connection | None = None
         self.counts = Counts()
         self.minutes_since: datetime | None = None
         self.runs_since: datetime | None = None
@@ -238,31 +236,19 @@ class Collector:
                 self.thread.start()
             return self.thread
 
-    def close(self) -> None:
-        if self.connection and not (self.thread and self.thread.is_alive()):
-            self.connection.close()
-
     def read(self) -> None:
         self.found = None  # after an error no old figures are shown
         try:
-            self.found = self.took_in(self.seen())
+            # A new connection for each read, so that a restart of the database does no harm.
+            with store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000) as connection:
+                seen = store.scrape.scrape(connection, ALWAYS, self.minutes_since, self.runs_since)
+            self.found = self.took_in(seen)
             self.complaint = ""
         except psycopg.Error as error:
             complaint = str(error).partition("\n")[0]
             if complaint != self.complaint:
                 log.warning("metrics: %s", complaint)
             self.complaint = complaint
-
-    def seen(self) -> store.scrape.Scrape:
-        if self.connection:
-            try:
-                return store.scrape.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
-            except psycopg.OperationalError:
-                if not self.connection.closed:
-                    raise
-        # The first read, or the first after a restart of the server.
-        self.connection = store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000)
-        return store.scrape.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
 
     def took_in(self, seen: store.scrape.Scrape) -> MetricValues:
         minutes = {

@@ -10,7 +10,7 @@ from recrawl.view.parts.page import Report, document, header, verdict_box
 from recrawl.view.parts.pictures import freshness_and_budget, lateness
 from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
-from recrawl.words import HERE, moment, things
+from recrawl.words import moment, things
 
 SECTIONS = (freshness_and_budget, lateness, capped_hosts, blocked, news, machinery)
 FOOTER = el(
@@ -21,10 +21,9 @@ FOOTER = el(
 
 
 def read(connection: store.Connection, *, live: bool = False) -> Report:
-    """The report shows times in the time zone of this machine."""
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
-    return Report(figures, verdict(figures), past, figures.now.as_of.astimezone(HERE), live)
+    return Report(figures, verdict(figures), past, figures.now.as_of, live)
 
 
 def html(report: Report, live_seconds: float | None = None, more: Html | None = None) -> str:

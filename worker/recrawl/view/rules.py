@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
+from recrawl.view.facts import OPEN, Facts
 from recrawl.view.figures import ALWAYS, DAY, HOUR, MINUTE, Figures, LastRun
 from recrawl.view.rule import Alert, Details, Fix, Level, Rule
 from recrawl.words import count, either, interval, lasting, literal, pace, percent, size, things, when
@@ -123,17 +123,6 @@ def _share_of_day(facts: Facts, bad: float, total: float, says: str, fix: Fix | 
 
 
 # --------------------------------------------------------------------------------------------------------- the database
-
-
-@rule(
-    "trouble",
-    f"recrawl needs PostgreSQL {OLDEST_SERVER} or newer.",
-    Fix("server", "Use the server that comes with recrawl, or upgrade yours", "env -u DATABASE_URL recrawl up"),
-    ok_line="The version of PostgreSQL is supported.",
-)
-def server_version(facts: Facts) -> Details | None:
-    says = f"The server is PostgreSQL {facts.server.version}."
-    return Details(says, level="ok" if facts.server.version >= OLDEST_SERVER else None) if facts.is_checkup else None
 
 
 @rule(

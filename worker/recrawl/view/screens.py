@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Now, PastRun, Schedule
 from recrawl.view.rule import MARKS, Diagnosis
-from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
+from recrawl.words import count, either, lasting, moment, pace, percent, things, when
 
 WIDTH = 80
 RUN_MARKS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
@@ -112,7 +112,7 @@ def runs(name: str, past: Sequence[PastRun]) -> list[str]:
     lines = []
     for run in past:
         mark = RUN_MARKS[run.result]
-        at = moment(run.started_at.astimezone(HERE))
+        at = moment(run.started_at)
         lines.append(f"{mark} {at}  took {lasting(timedelta(seconds=run.seconds))}")
         lines += [f"    {line}" for line in wrap(run.message or "", WIDTH - 4)]
     return lines

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recrawl import store
 from recrawl.intake.urls import as_stored
 from recrawl.view.parts import page
 from recrawl.view.parts.html import Html, el
-from recrawl.words import HERE, clock, count, interval, lasting, literal, moment, things
+from recrawl.words import clock, count, interval, lasting, literal, moment, things
 
 SHORTEST, LONGEST = timedelta(milliseconds=1), timedelta(days=30)  # the gaps that set_host takes
 
@@ -28,7 +28,7 @@ class SearchResult:
 
 
 def find(connection: store.Connection, asked: str) -> SearchResult:
-    now, asked = datetime.now(HERE), as_stored(asked)
+    now, asked = datetime.now(UTC), as_stored(asked)
     if not asked or "\0" in asked:
         return SearchResult("", now)
     if asked.isdecimal() or "/" in asked:

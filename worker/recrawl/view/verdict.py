@@ -11,7 +11,6 @@ from recrawl.view.rule import Diagnosis, Fix
 from recrawl.view.rules import RULES
 
 MOST_FIXES = 3
-WITHOUT_TABLES = ("server_version", "database")  # the rules that can be asked before `recrawl migrate`
 
 
 def verdict(figures: Figures) -> Diagnosis:
@@ -34,5 +33,5 @@ def verdict(figures: Figures) -> Diagnosis:
 def checks(facts: Facts) -> list[Diagnosis]:
     rules = [rule for rule in RULES if rule.ok_line]
     if facts.figures.database != "same":
-        rules = [rule for rule in rules if rule.code in WITHOUT_TABLES]
+        rules = [rule for rule in rules if rule.code == "database"]  # the others need the tables
     return [rule.on(facts) or Diagnosis(rule.code, "ok", rule.ok_line) for rule in rules]

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
-from recrawl.view.history import PastPeriod
+from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Period, Total
 from recrawl.view.parts import sentences
 from worker.view.reports import DAY_TOTAL, FIGURES, HISTORY, LAST_MINUTE, MINUTE, NOW, SECOND
 
@@ -17,8 +16,8 @@ def plain(sentence: str) -> str:
     return sentence.replace("**", "").replace("\N{NO-BREAK SPACE}", " ")
 
 
-def span(ago: timedelta, **more: float | None) -> PastPeriod:
-    return PastPeriod(NOW - ago, **more)  # type: ignore[arg-type]
+def span(ago: timedelta, **more: float | None) -> Period:
+    return Period(NOW - ago, **more)  # type: ignore[arg-type]
 
 
 # -- freshness --
@@ -98,14 +97,14 @@ def test_fetches_of_nothing() -> None:
 
 def test_fetches_beside_the_budget() -> None:
     said = plain(sentences.fetches(HISTORY.hours, DAY_TOTAL, 500_000, NOW))
-    assert said == "463,541 fetches in 24 hours, 93 % of the budget; 24 % found a change."
+    assert said == "463,541 fetches in 24 h, 93 % of the budget; 24 % found a change."
     assert "; no budget is set; " in plain(sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW))
 
 
 def test_a_young_crawl_is_measured_by_its_own_time() -> None:
     young = Total(since=NOW - 6 * HOUR, fetches=250)
     said = plain(sentences.fetches([span(HOUR, fetches=250)], young, 1000.0, NOW))
-    assert said.startswith("250 fetches in the first 6 h, 100 % of the budget")
+    assert said.startswith("250 fetches in 6 h, 100 % of the budget")
     assert Total(since=NOW).of_budget(1000.0, NOW) == 0
 
 
@@ -181,12 +180,10 @@ def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
 
 def test_lateness() -> None:
     said = plain(sentences.lateness(DAY_TOTAL, UNKNOWN, NOW))
-    assert said.startswith(
-        "Of 414,801 revisits in 24 hours 97.7 % began within 10 minutes of the due time. 1,204 revisits"
-    )
+    assert said.startswith("Of 414,801 revisits in 24 h 97.7 % began within 10 minutes of the due time. 1,204 revisits")
     assert sentences.lateness(Total(), LAST_MINUTE, NOW).startswith("No page was fetched again")
     assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), UNKNOWN, NOW)) == (
-        "Of 1 revisit in 24 hours 100 % began within 10 minutes of the due time. None was skipped."
+        "Of 1 revisit in 24 h 100 % began within 10 minutes of the due time. None was skipped."
     )
     assert "1 revisit was skipped" in sentences.lateness(replace(DAY_TOTAL, skipped=1), UNKNOWN, NOW)
 
@@ -210,15 +207,6 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     assert plain(sentences.capped_hosts(held, 1, 5)).startswith("1 of 5 hosts is limited by the gap")
     for all_hosts in (None, 5):
         assert "most costly" in sentences.capped_hosts(held, None, all_hosts)
-
-    late = [
-        LateHost("a.test", 3, MINUTE, "gap"),
-        LateHost("b.test", 3, MINUTE, "gap"),
-        LateHost("c.test", 1, MINUTE, "block"),
-    ]
-    assert sentences.late_hosts(late) == "The 3 hosts that are most late wait: 2 for the gap, 1 for the end of a block."
-    assert sentences.late_hosts(late[:2]) == "The 2 hosts that are most late wait: 2 for the gap."
-    assert sentences.late_hosts(late[:1]) == "One host, which waits for the gap."
 
     assert sentences.blocked_hosts([], 0, 9).startswith("None")
     assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
@@ -244,7 +232,7 @@ def test_changes_compare_whole_days_and_only_what_is_known() -> None:
 
 
 def test_days_are_compared_if_twenty_hours_of_each_are_known() -> None:
-    def days(known: int) -> list[PastPeriod]:
+    def days(known: int) -> list[Period]:
         return [span(ago * HOUR, fetches=1) for ago in (*range(1, 25), *range(25, 25 + known))]
 
     assert sentences.changes(days(20), NOW) and not sentences.changes(days(19), NOW)

@@ -57,16 +57,6 @@ def test_little_is_known_of_a_young_crawl() -> None:
     assert said(IN_TIME, day=Total(NOW - DAY)).endswith("– no page was fetched again in the last 24 hours")
     late = replace(LAST_MINUTE, at=NOW - timedelta(minutes=1), covered=None, fresh_error=None, new_waiting=None)
     alone = replace(late, expected=None, limit_with_gaps=None, limit_without_gaps=None)
-    none = said(FRESH, minute=alone, allocation=None)
-    assert none.endswith("72.0 % of the value of all pages; there is no allocation yet")
     assert said(FRESH, minute=alone).endswith("72.0 % of the value of all pages"), "of the minute before the first one"
     assert "±" not in said(FRESH, minute=late) and "not known yet" in said(COVERED, minute=late)
     assert said(COVERED, minute=replace(late, covered=0.5)).endswith("50.0 % by value no new page waits")
-
-
-def test_an_allocation_with_another_objective_expects_no_freshness() -> None:
-    alone = replace(LAST_MINUTE, expected=None, limit_with_gaps=None, limit_without_gaps=None)
-    harmonic = replace(FIGURES.allocation, objective="harmonic")  # type: ignore[type-var]
-    assert said(FRESH, minute=alone, allocation=harmonic).endswith(
-        "72.0 % ± 0.4 % of the value of all pages; the allocation has the objective harmonic"
-    )

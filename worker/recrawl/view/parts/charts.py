@@ -6,7 +6,7 @@ Places are attributes and colours are classes: a content security policy lets no
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from math import ceil, floor, log10
 from operator import itemgetter
 
@@ -30,16 +30,12 @@ class Series:
 @dataclass(frozen=True)
 class Plot:
     """The time axis of a chart. A series has a value for each time in `at`, and the value holds for `step` from that
-    time on. If a time is missing, the chart has a gap there.
-
-    `at` is in UTC. Labels are in `zone`.
-    """
+    time on. If a time is missing, the chart has a gap there. Labels are in the time zone of this machine."""
 
     at: Sequence[datetime]
     step: timedelta
     until: datetime
     longest: timedelta
-    zone: tzinfo | None = UTC
 
     @property
     def start(self) -> datetime:
@@ -160,7 +156,7 @@ def numbers(plot: Plot, columns: Sequence[tuple[str, Sequence[Value]]], show: Ca
     """The newest first. Each row knows its place in the plot."""
     rows = []
     for i in reversed([i for i, at in enumerate(plot.at) if at >= plot.start]):
-        start = f"{plot.at[i].astimezone(plot.zone):%a %d %b %H:%M}"
+        start = f"{plot.at[i].astimezone():%a %d %b %H:%M}"
         cells = ((show(values[i]), "right") for _, values in columns)
         rows.append(row(start, *cells, data_x=plot.x(plot.at[i] + plot.step / 2)))
     headings = [("from", None), *((name, "right") for name, _ in columns)]
@@ -190,11 +186,11 @@ def _times(plot: Plot) -> Iterator[tuple[float, str]]:
     span = plot.until - plot.start
     spacing = next((s for s in SPACINGS if span / s <= MOST_TICKS), SPACINGS[-1])
     days = max(spacing.days, 1)
-    at = plot.until.astimezone(plot.zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    while at > plot.start:  # begin at a midnight before the plot
+    at = plot.until.astimezone().replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+    while at.astimezone() > plot.start:  # begin at a midnight before the plot
         at -= timedelta(days=days)
-    while at <= plot.until:
-        x = plot.x(at) if at >= plot.start else -1  # left of the plot
+    while (then := at.astimezone()) <= plot.until:  # a time without a zone is a time of this machine
+        x = plot.x(then) if then >= plot.start else -1  # left of the plot
         if 0.02 * WIDTH <= x <= 0.98 * WIDTH:
             midnight = at.hour == at.minute == 0
             yield x, f"{at.day} {at:%b}" if midnight else f"{at:%H:%M}"

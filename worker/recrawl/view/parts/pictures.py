@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta
 
-from recrawl.view.figures import DAY, HOUR
-from recrawl.view.history import TEN_MINUTES, PastPeriod
+from recrawl.view.figures import DAY, HOUR, Period
+from recrawl.view.history import TEN_MINUTES
 from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import Plot, Series, bars, captioned, last_known, lines, numbers, stacks
 from recrawl.view.parts.hosts import late_hosts
@@ -13,16 +13,16 @@ from recrawl.view.parts.page import Report, part
 from recrawl.words import count, percent, percent_of_axis, short
 
 
-def over(report: Report, periods: Sequence[PastPeriod], step: timedelta, longest: timedelta) -> Plot:
+def over(report: Report, periods: Sequence[Period], step: timedelta, longest: timedelta) -> Plot:
     """A plot that ends at the start of the present step, or at the end of the last period if that is later. In UTC, in
     which every day has 24 hours."""
     at = [period.at.astimezone(UTC) for period in periods]
     now = report.now.astimezone(UTC)
     step_now = sentences.step_begin(now, step)
-    return Plot(at, step, max(step_now, at[-1] + step) if at else step_now, longest, report.now.tzinfo)
+    return Plot(at, step, max(step_now, at[-1] + step) if at else step_now, longest)
 
 
-def column(periods: Iterable[PastPeriod], *names: str) -> list[float | None]:
+def column(periods: Iterable[Period], *names: str) -> list[float | None]:
     """The sum of the columns; None if none of them is known."""
     found = []
     for period in periods:
@@ -110,9 +110,15 @@ def waiting(report: Report) -> Html:
 
 def visits(report: Report) -> Html:
     day = report.figures.day
-    colours = ("changed", "changed", "first", "first", "failed", "failed")
     rows = []
-    for (name, words), colour in zip(sentences.BINS, colours, strict=True):
+    for name, words, colour in (
+        ("late_1m", "within a minute", "changed"),
+        ("late_10m", "1 to 10 min", "changed"),
+        ("late_1h", "10 min to 1 h", "first"),
+        ("late_6h", "1 to 6 h", "first"),
+        ("late_1d", "6 h to a day", "failed"),
+        ("late_more", "more than a day", "failed"),
+    ):
         visits = getattr(day, name)
         rows.append((words, visits, colour, f"{count(visits)} · {percent(visits / (day.revisits or 1))}"))
     sentence = sentences.lateness(day, report.figures.minute, report.now)

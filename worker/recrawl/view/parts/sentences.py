@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from recrawl.view.figures import DAY, HOUR, SHARES, CappedHost, LastAllocation, LateHost, Minute, Total
-from recrawl.view.history import PastPeriod
+from recrawl.view.figures import DAY, HOUR, SHARES, CappedHost, LastAllocation, LateHost, Minute, Period, Total
 from recrawl.view.rules import MANY_FAIL
-from recrawl.words import clock, count, either, percent, points, signed, things
+from recrawl.words import clock, count, either, percent, points, things
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
 ENOUGH = 20  # hours of a day: if fewer are known, days are not compared
@@ -20,10 +19,8 @@ def join(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def freshness(
-    hours: Sequence[PastPeriod], minute: Minute, now: datetime, allocation: LastAllocation | None = None
-) -> str:
-    known: list[PastPeriod | Minute] = [hour for hour in hours if hour.fresh is not None]
+def freshness(hours: Sequence[Period], minute: Minute, now: datetime, allocation: LastAllocation | None = None) -> str:
+    known: list[Period] = [hour for hour in hours if hour.fresh is not None]
     if not known:
         return "Not known yet. When pages have been fetched, a worker estimates it every minute."
     last = minute if minute.fresh is not None else known[-1]
@@ -34,7 +31,7 @@ def freshness(
     return join(share_now, _compared(fresh, last, allocation), _trend(known, last))
 
 
-def _compared(fresh: float, last: PastPeriod | Minute, allocation: LastAllocation | None) -> str | None:
+def _compared(fresh: float, last: Period, allocation: LastAllocation | None) -> str | None:
     if last.expected is None:
         if allocation is None:
             return "No allocation has said what to expect."
@@ -54,7 +51,7 @@ def _compared(fresh: float, last: PastPeriod | Minute, allocation: LastAllocatio
     return f"That is {comparison}{with_limit}."
 
 
-def _trend(known: Sequence[PastPeriod | Minute], last: PastPeriod | Minute) -> str | None:
+def _trend(known: Sequence[Period], last: Period) -> str | None:
     before = [hour for hour in known if last.at - 7 * DAY <= hour.at <= last.at - 6 * DAY]
     if not before:
         return None
@@ -65,7 +62,7 @@ def _trend(known: Sequence[PastPeriod | Minute], last: PastPeriod | Minute) -> s
     return f"A week ago the freshness was {percent(mean)}."
 
 
-def fetches(hours: Sequence[PastPeriod], day: Total, budget: float | None, now: datetime) -> str:
+def fetches(hours: Sequence[Period], day: Total, budget: float | None, now: datetime) -> str:
     if day.since is None or not day.fetches:
         last = next((hour for hour in reversed(hours) if hour.fetches), None)
         if last is None:
@@ -73,7 +70,7 @@ def fetches(hours: Sequence[PastPeriod], day: Total, budget: float | None, now: 
         return f"No page was fetched in the last 24 hours. The last fetches are from {clock(last.at, now)}."
     failing = day.failed + day.throttled + day.denied
     return join(
-        f"**{count(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
+        f"**{count(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {day.covers(now)}"
         + (f", {percent(day.of_budget(budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
         f"{percent(day.changed / day.fetches, 0)} found a change.",
         f"**{percent(failing / day.fetches, 0)} failed**, were throttled (429, 503) or forbidden by robots.txt."
@@ -83,22 +80,18 @@ def fetches(hours: Sequence[PastPeriod], day: Total, budget: float | None, now: 
     )
 
 
-def elapsed(day: Total, now: datetime) -> str:
-    return "24 hours" if day.is_whole(now) else f"the first {day.covers(now)}"
-
-
 def step_begin(now: datetime, step: timedelta) -> datetime:
     """The start of the present step."""
     return now - (now - datetime.min.replace(tzinfo=UTC)) % step
 
 
-def whole(periods: Sequence[PastPeriod], now: datetime, last: timedelta, step: timedelta) -> list[PastPeriod]:
+def whole(periods: Sequence[Period], now: datetime, last: timedelta, step: timedelta) -> list[Period]:
     """The whole periods of one step within `last` before the present step."""
     end = step_begin(now, step)
     return [period for period in periods if end - last <= period.at < end]
 
 
-def _idle(hours: Sequence[PastPeriod], now: datetime) -> str | None:
+def _idle(hours: Sequence[Period], now: datetime) -> str | None:
     """Whole hours of the last week without a fetch or without figures."""
     week = whole(hours, now, 7 * DAY, HOUR)
     idle = sum(not hour.fetches for hour in week)
@@ -118,7 +111,7 @@ CAUSES = {
 }
 
 
-def waiting(tens: Sequence[PastPeriod], minute: Minute, now: datetime) -> str:
+def waiting(tens: Sequence[Period], minute: Minute, now: datetime) -> str:
     known = [ten for ten in tens if ten.due is not None]
     if not known:
         return "Not known yet. A worker counts late pages every minute."
@@ -133,7 +126,7 @@ def waiting(tens: Sequence[PastPeriod], minute: Minute, now: datetime) -> str:
     return join(f"**{things(due, 'page')}** {either(due, 'is', 'are')} late{share}{at}.", _cause(last))
 
 
-def _cause(last: PastPeriod | Minute) -> str | None:
+def _cause(last: Period) -> str | None:
     shares = {name: getattr(last, name) for name in CAUSES}
     total = sum(share for share in shares.values() if share)
     if not total:
@@ -145,22 +138,12 @@ def _cause(last: PastPeriod | Minute) -> str | None:
     return f"{how_many} wait{'s' if how_many == 'The largest part' else ''} for {waits_for}: {so}."
 
 
-BINS = (
-    ("late_1m", "within a minute"),
-    ("late_10m", "1 to 10 min"),
-    ("late_1h", "10 min to 1 h"),
-    ("late_6h", "1 to 6 h"),
-    ("late_1d", "6 h to a day"),
-    ("late_more", "more than a day"),
-)
-
-
 def lateness(day: Total, minute: Minute, now: datetime) -> str:
     if not day.revisits:
         return "No page was fetched again in the last 24 hours."
     skipped, due = things(day.skipped, "revisit"), minute.due or 0.0
     return join(
-        f"Of {things(day.revisits, 'revisit')} in {elapsed(day, now)} **{percent(day.in_time)}** began",
+        f"Of {things(day.revisits, 'revisit')} in {day.covers(now)} **{percent(day.in_time)}** began",
         "within 10 minutes of the due time.",
         f"{skipped} {either(day.skipped, 'was', 'were')} skipped, because the next one was due already."
         if round(day.skipped)
@@ -181,20 +164,6 @@ def capped_hosts(hosts: Sequence[CappedHost], capped: float | None, all_hosts: f
     return (
         f"**{count(capped)}** of {things(all_hosts, 'host')} {either(capped, 'is', 'are')} limited by the gap, "
         "not by the budget." + (" The most costly host is first." if hosts else "")
-    )
-
-
-def late_hosts(hosts: Sequence[LateHost]) -> str:
-    causes = {"crawler": "a crawler", "gap": "the gap", "block": "the end of a block"}
-    reasons = [
-        f"{sum(host.waits_for == cause for host in hosts)} for {words}"
-        for cause, words in causes.items()
-        if any(host.waits_for == cause for host in hosts)
-    ]
-    return (
-        f"The {len(hosts)} hosts that are most late wait: {', '.join(reasons)}."
-        if len(hosts) > 1
-        else f"One host, which waits {reasons[0][2:]}."
     )
 
 
@@ -222,7 +191,7 @@ class Change:
     better: bool | None
 
 
-def changes(hours: Sequence[PastPeriod], now: datetime) -> list[Change]:
+def changes(hours: Sequence[Period], now: datetime) -> list[Change]:
     """The last 24 whole hours compared with the 24 before: the figures that are known of both."""
     day, before = whole(hours, now, DAY, HOUR), whole(hours, now - DAY, DAY, HOUR)
     if min(len(day), len(before)) < ENOUGH:
@@ -241,16 +210,16 @@ def changes(hours: Sequence[PastPeriod], now: datetime) -> list[Change]:
     return [change for change in found if change]
 
 
-def _mean(hours: Sequence[PastPeriod], name: str) -> float | None:
+def _mean(hours: Sequence[Period], name: str) -> float | None:
     known = [value for hour in hours if (value := getattr(hour, name)) is not None]
     return sum(known) / len(known) if known else None
 
 
-def _sum(hours: Sequence[PastPeriod], *names: str) -> float:
+def _sum(hours: Sequence[Period], *names: str) -> float:
     return float(sum(getattr(hour, name) for hour in hours for name in names))
 
 
-def _share(hours: Sequence[PastPeriod], *names: str) -> float | None:
+def _share(hours: Sequence[Period], *names: str) -> float | None:
     total = _sum(hours, "fetches")
     return _sum(hours, *names) / total if total else None
 
@@ -271,4 +240,4 @@ def _of_counts(name: str, now: float | None, before: float | None) -> Change | N
     difference = round(now) - round(before)
     if not difference:
         return Change(name, count(now), "the same", None)
-    return Change(name, count(now), signed(difference), None)
+    return Change(name, count(now), f"{difference:+,}".replace("-", "−"), None)

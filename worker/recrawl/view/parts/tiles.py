@@ -23,17 +23,8 @@ def fresh_tile(report: Report) -> Html:
     bounds = (minute.expected, "first"), (minute.limit_with_gaps, "ink")
     marks = [(share, kind) for share, kind in bounds if share is not None]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
-    note = limits(minute) or f"of the value of all pages{_without_limits(report)}"
+    note = limits(minute) or "of the value of all pages"
     return tile(name, percent(minute.fresh), error, bar(minute.fresh, "changed", marks), note)
-
-
-def _without_limits(report: Report) -> str:
-    """Why no freshness is expected. Nothing if the next row of vitals will have one."""
-    if report.figures.allocation is None:
-        return "; there is no allocation yet"
-    if not report.figures.allocates_share:
-        return f"; the allocation has the objective {report.figures.allocation.objective}"
-    return ""
 
 
 def fetched_tile(report: Report) -> Html:
