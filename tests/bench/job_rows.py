@@ -76,7 +76,7 @@ def allocate(large: Large) -> Iterator[Line]:
         copied, read = [], []
         for _ in range(3):
             copied.append(_seconds(lambda: backend.run(f"copy ({PAGES}) to '/dev/null' (format binary)")))
-            read.append(_seconds(lambda: _python(f"from recrawl import store; store.reads.pages_to_allocate({url!r})")))
+            read.append(_seconds(lambda: _python(f"from recrawl.store import reads; reads.pages_to_allocate({url!r})")))
         start = _seconds(lambda: _python("import numpy, recrawl.store"))
         share = (median(read) - start) / median(copied)
         yield at_most(

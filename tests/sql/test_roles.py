@@ -19,6 +19,7 @@ from helpers import DAY, MINUTE, Crawl, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import migrate
+from recrawl.store import reads
 from recrawl.view import facts, figures, history
 
 ROLES = ["crawler", "reader", "operator", "worker", "nobody"]
@@ -598,11 +599,10 @@ def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None
     with store.connect(url) as connection:
         added = store.calls.add_pages(connection, [store.calls.PageToAdd(url) for url in ("http://z.test/", "?")])
         assert added.counts["invalid"] == 1
-        assert store.reads.host_names(connection, [1, 2]) == ["a.test", "b.test"]
+        assert reads.host_names(connection, [1, 2]) == ["a.test", "b.test"]
         store.schedule.due_jobs(connection)
         store.calls.tick(connection)
         store.calls.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
-    reads = store.reads
     for read in (reads.pages_to_allocate, reads.hosts_to_allocate, reads.evidence, reads.logged_visits):
         read(url)
     reads.graph(url)

@@ -52,7 +52,7 @@ ALLOWED = {
     "jobs.plan": "jobs.allocation_input store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.allocation_input model",
-    "jobs.clock": "jobs store apscheduler psycopg",
+    "jobs.clock": "jobs jobs.job store apscheduler psycopg",
     "urlfrontier": "client client.clock intake.urls words google grpc psycopg",
     "view": "words view.parts view.serving intake.urls store setup.project psycopg",
     "view.parts": "words view",

@@ -288,7 +288,7 @@ def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
     {
         '{"known":': "line 1: not JSON: Expecting value, got ''",
         f"{A}\n{{nonsense}}": ("line 2: not JSON: Expecting property name enclosed in double quotes, got 'nonsense}'"),
-        f"{known()} {known()}": f"line 1: not JSON: Extra data, got {' ' + known()[:39]!r}",
+        f"{known()} {known()}": f"line 1: not JSON: Extra data, got {known()[:40]!r}",
         '{\n  "known": {\n': "line 1: not JSON: Expecting property name enclosed in double quotes, got ''",
         "{}": "line 1: must be known or discovered, with info and url, got '{}'",
         '{"url":"http://a/"}': (

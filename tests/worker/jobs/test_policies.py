@@ -8,12 +8,12 @@ import psycopg
 import pytest
 
 from helpers import Crawl, misplaced, run_job
-from recrawl import store
 from recrawl.jobs.allocation_input import read
 from recrawl.jobs.compare import compare
 from recrawl.jobs.plan import Plan
 from recrawl.lab.policies.registry import SIMULATED
 from recrawl.model.policies.registry import POLICIES
+from recrawl.store import reads
 from worker.cli.test_cli import output
 from worker.jobs.test_jobs import crawl, fill, frequencies, last_run
 from worker.jobs.test_pins import often
@@ -133,7 +133,7 @@ def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str, mo
     assert of["uniform"].unused == 0, "to the last fetch, but for rounding"
     filled.add(*(f"http://fast.test/new{i}" for i in range(40)))
     filled.tick()
-    monkeypatch.setattr(store.reads, "retries_per_day", lambda *_: 30.0)
+    monkeypatch.setattr(reads, "retries_per_day", lambda *_: 30.0)
     (best, *_) = compare(read(url, filled.connection))
     assert best.for_new == pytest.approx(40) and best.outlook.fetches == pytest.approx(130, rel=1e-4)
     assert best.unused < 0.1, "new pages and retries use the rest"

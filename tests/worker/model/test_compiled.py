@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,7 @@ def doubled(x):
 """,
         "outer.py": """
 import numpy as np
-from recrawl.model.compiled import compiled, cached_table
+from recrawl.model.compiled import compiled
 from recrawl.model.inner import doubled
 
 def to_the(power):
@@ -64,7 +64,6 @@ def to_the(power):
         return doubled(x) ** power
     return raised
 
-table = cached_table("doubles", lambda: np.array([doubled(x) for x in (1.0, 2.0)]))
 """,
         # Outside the model: a change of this file changes only what is kept of this file.
         "../lab/outside.py": """
@@ -81,8 +80,8 @@ WHOLE = Kernels(
     script="""
 import numpy as np
 from recrawl.model.allocation import inverse, objectives, passes
-from recrawl.model.allocation.ties import per_change_at_the_price
 from recrawl.model.allocation.solve import Web, allocate, unconstrained
+from recrawl.model.allocation.terms import per_change_at_the_price
 from recrawl.model.change import prior
 
 web = Web(np.ones(300, np.float32), np.linspace(0.1, 2, 300, dtype=np.float32), np.array([0, 200, 300]), np.ones(2) * 9)
@@ -190,19 +189,3 @@ def test_where_nothing_can_be_kept_a_process_compiles(tmp_path: Path, way: str) 
         folder.chmod(0o777)
     assert installed.run("square")[1] >= SMALL.edits[0][3]
     assert way == "a file" or list(folder.iterdir()) == []
-
-
-def test_where_the_disk_is_full_nothing_is_left_behind(tmp_path: Path) -> None:
-    """Here for a file of more than a kilobyte."""
-    script = """
-import resource
-import numpy as np
-from recrawl.model.compiled import cache_folder, cached_table
-cache_folder()
-resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-print(cached_table("ones", lambda: np.ones(1000)).sum())
-"""
-    installed = Installed(tmp_path, replace(SMALL, script=script))
-    assert installed.run() == ("1000.0\n", 0)
-    (folder,) = installed.kept
-    assert list(folder.iterdir()) == []

@@ -84,7 +84,7 @@ class Asker:
 
     async def _ask(self, n: int) -> int | None:
         """The number of pages that came. None: this notice is more than the database allows."""
-        self.is_wanted = bool(self._runner.consumers)
+        self.is_wanted = self._runner.consumers > 0
         sent = time.monotonic()
         notice = min(self._in_hand.notice + random.uniform(0, SPREAD), self._longest_notice)
         ahead, lease, per_host = self._options["ahead"], self._options["lease"], self._options["per_host"]

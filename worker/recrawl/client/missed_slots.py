@@ -14,10 +14,8 @@ from recrawl.words import count, lasting
 log = logging.getLogger("recrawl.client")
 
 EVERY = 60.0  # seconds
-FEWEST, SHARE = (
-    5,
-    0.05,
-)  # a line is logged if the misses are at least this number and this share of the pages since the last line
+# A line is logged if the misses are at least this number and this share of the pages since the last line.
+FEWEST, SHARE = 5, 0.05
 
 
 class MissedSlots:

@@ -7,6 +7,7 @@ requests with slots of their own. Sitemaps are pages of the crawl, and their URL
 import asyncio
 import logging
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -33,27 +34,20 @@ ROBOTS_TRIES = 600  # for a redirect of a robots.txt: the gap of its host may be
 FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
 
 
+@dataclass(eq=False)
 class OwnRequests:
-    def __init__(
-        self,
-        database: Database,
-        quick_database: Database,
-        robots_cache: RobotsCache | None,
-        sender: Sender,
-        runner: Runner,
-        sitemaps: bool,
-    ) -> None:
-        self._database = database
-        self._quick_database = quick_database  # its calls wait for no report, so that slots come in time
-        self._robots_cache = robots_cache
-        self._sender = sender
-        self._runner = runner
-        self._in_hand = runner.in_hand
-        self._reads_sitemaps = sitemaps
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = (
-            WeakValueDictionary()
-        )  # by host: one extra request at a time
-        self.extras = 0  # that have no answer yet
+    _database: Database
+    _quick_database: Database  # its calls wait for no report, so that slots come in time
+    _robots_cache: RobotsCache | None
+    _sender: Sender
+    _runner: Runner
+    _reads_sitemaps: bool
+    extras = 0  # that have no answer yet
+
+    def __post_init__(self) -> None:
+        self._in_hand = self._runner.in_hand
+        # By host: one extra request at a time.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def expect_answer_of(self, page: Page) -> None:
         """Begins to wait for the answer to a page that was yielded, if the client needs it."""

@@ -28,7 +28,8 @@ class Runner:
     def __init__(self, in_hand: InHand, user_agent: str, on_outcome: Hook | None) -> None:
         self.in_hand = in_hand
         self.failure: BaseException | None = None  # an error that ended one of the parts
-        self.consumers: set[asyncio.Future[None]] = set()  # they wait for a page
+        self.consumers = 0  # they wait for a page
+        self._has_page = asyncio.Event()  # a page is ready, or the client is closed
         self.has_results = asyncio.Event()  # SEND_AT results are unsent
         self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line, or the client is closed
         self.ask_below = -1
@@ -59,7 +60,7 @@ class Runner:
         if self.in_hand.pages_and_visits <= self.ask_below:
             self.has_room.set()
         if self.in_hand.can_yield:
-            self._wake()
+            self._has_page.set()
         due = self.in_hand.next_due
         if due != (self._timer and self._timer.when()):
             if self._timer:
@@ -78,11 +79,6 @@ class Runner:
             except Exception:
                 self.in_hand.counts["hook_raised"] += 1
                 log.exception("on_outcome raised")
-
-    def _wake(self) -> None:
-        for consumer in self.consumers:
-            if not consumer.done():
-                consumer.set_result(None)
 
     def page(self, row: Any, kind: Kind) -> Page:
         return Page(row, self._user_agent, kind, self._settle)
@@ -116,16 +112,14 @@ class Runner:
         return page
 
     async def wait_for_page(self) -> None:
-        if (
-            self.in_hand.is_closed or self.in_hand.can_yield
-        ):  # on_outcome may have closed the client, or made a page ready
+        if self.in_hand.is_closed or self.in_hand.can_yield:  # on_outcome may have closed it, or made a page ready
             return
-        consumer = self._loop.create_future()
-        self.consumers.add(consumer)
+        self._has_page.clear()
+        self.consumers += 1
         try:
-            await consumer
+            await self._has_page.wait()
         finally:
-            self.consumers.discard(consumer)
+            self.consumers -= 1
 
     def add(self, request: Page) -> None:
         self.in_hand.add(request, time.monotonic())
@@ -135,7 +129,7 @@ class Runner:
         self.in_hand.close()
         self.catch_up()
         self.has_room.set()
-        self._wake()
+        self._has_page.set()
 
     def expect_answer(self, page: Page) -> "asyncio.Future[Answered]":
         """The answer to a page, when its request has ended."""

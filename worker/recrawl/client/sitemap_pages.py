@@ -32,27 +32,22 @@ async def take_sitemap(database: Database, url: str, meta: dict[str, Any], body:
     def is_wanted(entry: Entry) -> bool:
         return not is_of_index if entry.is_sitemap else _host(entry.url) in hosts
 
-    def wanted() -> list[Entry]:
-        raw = body.encode() if isinstance(body, str) else body
-        return list(filter(is_wanted, entries(raw)))
-
-    found = await asyncio.to_thread(wanted)
+    raw = body.encode() if isinstance(body, str) else body
+    found = await asyncio.to_thread(lambda: list(filter(is_wanted, entries(raw))))
+    # of_index: an index listed this sitemap. Then its entries are pages; sitemaps in it are left out.
+    of_index = {"sitemap": host, "of_index": True}
     new = 0
-    for is_sitemap in (True, False):
-        named = [entry for entry in found if entry.is_sitemap is is_sitemap]
-        # of_index: an index listed this sitemap. Then its entries are pages; sitemaps in it are left out.
-        its_meta = {"sitemap": host, "of_index": True} if is_sitemap else None
-        for start in range(0, len(named), AT_ONCE):
-            part = named[start : start + AT_ONCE]
-            rows = await database.add_pages([(storable_url(entry.url), its_meta) for entry in part])
-            new += sum(row.code == "new" for row in rows)
-            changed = {
-                row.page_id: entry.changed_at
-                for row, entry in zip(rows, part, strict=True)
-                if row.code == "known" and entry.changed_at
-            }
-            if changed:
-                await database.hint_change(list(changed), list(changed.values()))
+    for start in range(0, len(found), AT_ONCE):
+        part = found[start : start + AT_ONCE]
+        rows = await database.add_pages([(storable_url(e.url), of_index if e.is_sitemap else None) for e in part])
+        new += sum(row.code == "new" for row in rows)
+        changed = {
+            row.page_id: entry.changed_at
+            for row, entry in zip(rows, part, strict=True)
+            if row.code == "known" and entry.changed_at
+        }
+        if changed:
+            await database.hint_change(list(changed), list(changed.values()))
     return new
 
 

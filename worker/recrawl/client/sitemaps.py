@@ -5,7 +5,10 @@ Its size is bounded, so a server cannot fill the memory.
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
+from gzip import GzipFile
+from io import BytesIO
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
@@ -34,22 +37,12 @@ def entries(body: bytes) -> Iterator[Entry]:
 
 def unpacked(body: bytes) -> Iterator[bytes]:
     """The content in pieces, unpacked if it is gzipped, until it is too long or broken."""
-    unzip = zlib.decompressobj(wbits=31) if body.startswith(b"\x1f\x8b") else None
+    file = GzipFile(fileobj=BytesIO(body)) if body.startswith(b"\x1f\x8b") else BytesIO(body)
     left = MOST_BYTES
-    for start in range(0, len(body), PIECE):
-        piece = body[start : start + PIECE]
-        while piece and left > 0:
-            try:
-                out = unzip.decompress(piece, PIECE) if unzip else piece
-            except zlib.error:
-                return
-            if unzip and unzip.eof:  # a file may have several members
-                piece, unzip = unzip.unused_data, zlib.decompressobj(wbits=31)
-            else:
-                piece = unzip.unconsumed_tail if unzip else b""
-            left -= len(out)
-            if out:
-                yield out
+    with suppress(EOFError, OSError, zlib.error):
+        while left > 0 and (piece := file.read1(PIECE)):  # read(PIECE) would lose the last piece before an error
+            left -= len(piece)
+            yield piece
 
 
 def _of_xml(pieces: Iterable[bytes]) -> Iterator[Entry]:

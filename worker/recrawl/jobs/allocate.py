@@ -17,6 +17,7 @@ from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import Allocation, host_of_page
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
+from recrawl.store import reads
 from recrawl.words import count, things, utility
 
 # Due times are fitted to the budget for the days until the next run. The estimate of these days is the time since the
@@ -45,7 +46,7 @@ class Allocate(Job):
             record = _record(crawl, split)
 
             tell("writing the prices")
-            last_day = store.reads.fetches_of_last_day(run.connection, self.as_of or store.reads.clock(run.connection))
+            last_day = reads.fetches_of_last_day(run.connection, self.as_of or reads.clock(run.connection))
             _put_prices(run, crawl, split, record | {"seconds": time.monotonic() - started})
 
             tell("making pages due earlier")
@@ -102,9 +103,7 @@ def _summary(
     return "; ".join(sentences)
 
 
-def _fit(
-    run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: store.reads.FetchesOfLastDay
-) -> None:
+def _fit(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: reads.FetchesOfLastDay) -> None:
     """Moves due times that follow from old prices, so that the fetches until the next run match the budget."""
     ahead = _ahead(last_day)
     part_now = min(MOST_CORRECTED, ahead / min(max(last_day.days, ahead), CORRECTION_DAYS))
@@ -125,9 +124,7 @@ def _fit(
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
 
-def _overtake(
-    run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: store.reads.FetchesOfLastDay
-) -> int:
+def _overtake(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: reads.FetchesOfLastDay) -> int:
     """On hosts with more due pages than slots until the next run, lets the pages whose fetch gains most go first.
     Returns the number of pages that changed places."""
     slots = split.cap * (crawl.settings.allocate_every or _ahead(last_day))
@@ -144,7 +141,7 @@ def _overtake(
     return run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
 
 
-def _ahead(last_day: store.reads.FetchesOfLastDay) -> float:
+def _ahead(last_day: reads.FetchesOfLastDay) -> float:
     return min(max(last_day.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 
@@ -169,23 +166,19 @@ def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
 
 
 def _put_capped_hosts(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, unpinned: Unpinned) -> None:
-    """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap. The bound is
-    close if a host takes a small part of all fetches."""
-    capped = np.flatnonzero(split.allocation.capped & crawl.is_priced_by_the_objective(split.allocation))
-    web, allocation = what_if.of_hosts(unpinned.web, unpinned.allocation, capped)
-    wanted = what_if.wanted(web, allocation, crawl.objective, crawl.limits)
-    more = crawl.slots_with_half_the_gap - crawl.slots.per_day
-    wider = crawl.unpinned_cap(split.cap + more[crawl.slots.is_planned], split)[capped]
-    gain = what_if.gain_of_wider_caps(web, allocation, wider, crawl.objective, crawl.limits) / crawl.total_value
+    """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap."""
+    gain = crawl.gain_of_half_the_gap(split, unpinned) / crawl.total_value
     best = np.argsort(-gain, kind="stable")[:MOST_LISTED]
-    best = best[(gain[best] > 0) & np.isfinite(gain[best])]
-    frequency = web.on_hosts(allocation.frequency) + unpinned.pins.taken[capped]
+    is_priced = crawl.is_priced_by_the_objective(split.allocation)
+    best = best[(gain[best] > 0) & np.isfinite(gain[best]) & is_priced]
+    web, allocation = what_if.of_hosts(unpinned.web, unpinned.allocation, best)
+    wanted = what_if.wanted(web, allocation, crawl.objective, crawl.limits)
     run.put(
         "put_capped_hosts",
-        crawl.hosts[capped[best]],
-        np.diff(crawl.starts)[capped][best],
-        (wanted + crawl.pins.asked_on_host[capped])[best],
-        frequency[best],
+        crawl.hosts[best],
+        np.diff(crawl.starts)[best],
+        wanted + crawl.pins.asked_on_host[best],
+        web.on_hosts(allocation.frequency) + unpinned.pins.taken[best],
         gain[best],
     )
 

@@ -18,6 +18,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from recrawl import store
+from recrawl.jobs.job import Job
 from recrawl.jobs.registry import JOBS
 from recrawl.jobs.running import BatchRunner, IntervalRunner, UpkeepRunner, first_line
 from recrawl.jobs.upkeep import Upkeep
@@ -192,7 +193,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     scheduler.start()  # returns when the scheduler is told to stop
 
     _on_signals(kill)
-    parts: list[Upkeep | BatchStarter | IntervalRunner] = [upkeep, starter, *others]
+    parts: list[Job | BatchStarter] = [upkeep, starter, *(other.job for other in others)]
     for part in parts:
         part.stop()
     for batch in batches:

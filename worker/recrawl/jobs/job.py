@@ -21,6 +21,7 @@ def silent(step: str, done: float | None = None, of: float | None = None) -> Non
 class Job(ABC):
     connection: store.Connection | None = None  # set by jobs that can be stopped in the middle of a step
     as_of: datetime | None = None  # the time of a simulation; None = the time of the clock
+    is_stopped = False
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -32,4 +33,5 @@ class Job(ABC):
     def stop(self) -> None:
         """Cancels the statement that runs now. It may be waiting for a lock. Its transaction is undone as a whole, and
         the next run does it again."""
+        self.is_stopped = True
         store.cancel(self.connection)

@@ -13,6 +13,7 @@ from recrawl.model.graph import opic, value
 from recrawl.model.graph.graph import NOWHERE, Graph, compile, positions
 from recrawl.model.graph.value import PageColumn
 from recrawl.model.limits import MOVED, UNKNOWN_RELEVANCE
+from recrawl.store import reads
 from recrawl.words import count, things
 
 # Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
@@ -41,21 +42,21 @@ class KnownGraph:
     graph: Graph
     relevance: PageColumn  # NaN = unknown
     value: PageColumn  # NaN = pinned
-    scores: dict[str, PageColumn]  # by store.reads.SCORES, as last written; NaN = never
+    scores: dict[str, PageColumn]  # by reads.SCORES, as last written; NaN = never
 
 
 class Opic(Job):
     def run(self, tell: Tell = silent) -> str:
         with store.runs.run(self.url, "opic", self.as_of) as run:
             started = time.monotonic()
-            weights = store.reads.settings(run.connection, Weights).by_score()
+            weights = reads.settings(run.connection, Weights).by_score()
             known = read(self.url, tell)
             graph = known.graph
             found = _scored(known, weights["importance"] > 0, tell)
 
             is_pinned = np.isnan(known.value)
             moved = value.has_moved(value.combined(found.scores, weights), known.value, MOVED) & ~is_pinned
-            for name in store.reads.SCORES:
+            for name in reads.SCORES:
                 share = 0.0 if name == "in_links" else MOVED
                 moved |= value.has_moved(found.scores[name], known.scores[name], share)
             changed = int(np.count_nonzero(moved))
@@ -64,7 +65,7 @@ class Opic(Job):
             run.put_in_chunks(
                 "put_scores",
                 graph.page_ids[moved],
-                *(found.scores[name][moved] for name in store.reads.SCORES),
+                *(found.scores[name][moved] for name in reads.SCORES),
                 watch=lambda done: tell("writing scores and values", done, changed),
             )
             record = {"pages": graph.pages, "links": graph.links, "moved": changed}
@@ -80,7 +81,7 @@ class Opic(Job):
 
 def read(url: str, tell: Tell = silent) -> KnownGraph:
     tell("reading the graph")
-    stored = store.reads.graph(url, lambda what, rows, most: tell(f"reading the graph: {what}", rows, most))
+    stored = reads.graph(url, lambda what, rows, most: tell(f"reading the graph: {what}", rows, most))
     order = np.argsort(stored.page_id, kind="stable")
     page_ids = stored.page_id[order]
     graph = compile(page_ids, stored.links.source_ids, stored.links.first, stored.links.target_ids)

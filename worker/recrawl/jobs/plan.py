@@ -1,6 +1,5 @@
 """Answers what-if questions from the user's own crawl. Changes nothing. recrawl.cli.show prints the answers."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from recrawl import store
 from recrawl.jobs.allocation_input import finite, read
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.solve import Allocation
+from recrawl.store import reads
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,6 @@ class Plan:
         self.present = self.crawl.split(self.crawl.budget)
 
     def curve(self, budgets: Sequence[float]) -> list[Point]:
-        for budget in budgets:
-            if not 0 <= budget < math.inf:
-                raise ValueError(f"a budget must be a number of fetches per day, 0 or more, got {budget}")
         points, price = [], None
         for budget in budgets:
             split = self.crawl.split(budget, price)
@@ -84,15 +81,7 @@ class Plan:
         if finite(present.allocation.utility) is None or not crawl.is_priced_by_the_objective(present.allocation):
             return []
         planned = np.flatnonzero(crawl.slots.is_planned)
-        unpinned = crawl.unpinned(present)
-        more = (crawl.slots_with_half_the_gap - crawl.slots.per_day)[planned]
-        bound = what_if.gain_of_wider_caps(
-            unpinned.web,
-            unpinned.allocation,
-            crawl.unpinned_cap(present.cap + more, present),
-            crawl.objective,
-            crawl.limits,
-        )
+        bound = crawl.gain_of_half_the_gap(present, crawl.unpinned(present))
         gains: dict[int, float] = {}
         for host in np.argsort(-bound, kind="stable")[: 4 * most]:
             if bound[host] <= 0 or (len(gains) >= most and bound[host] <= sorted(gains.values())[-most]):
@@ -100,7 +89,7 @@ class Plan:
             gains[int(host)] = self._gain_of_half_the_gap(int(planned[host]))
         best = sorted((host for host in gains if gains[host] > 0), key=lambda host: -gains[host])[:most]
         with store.connect(self.url, "recrawl plan") as connection:
-            names = store.reads.host_names(connection, crawl.hosts[best].tolist())
+            names = reads.host_names(connection, crawl.hosts[best].tolist())
         return [
             HostAtGap(
                 host=name,

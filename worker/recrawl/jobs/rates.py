@@ -8,6 +8,7 @@ from recrawl import store
 from recrawl.jobs.allocation_input import by_host
 from recrawl.jobs.job import Job, Tell, silent
 from recrawl.model.change import prior
+from recrawl.store import reads
 from recrawl.words import count, things
 
 
@@ -15,9 +16,9 @@ class Rates(Job):
     def run(self, tell: Tell = silent) -> str:
         with store.runs.run(self.url, "rates", self.as_of) as run:
             tell("reading what the fetches found")
-            newest_page = store.reads.newest_page(run.connection)
+            newest_page = reads.newest_page(run.connection)
             watch = partial(tell, "reading what the fetches found", of=newest_page)
-            evidence = store.reads.evidence(self.url, watch=watch)
+            evidence = reads.evidence(self.url, watch=watch)
             if not len(evidence.host_id):
                 run.message = "no page has been fetched twice yet, so no change rate can be learned"
                 return run.message

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -106,23 +106,18 @@ class IntervalRunner:
         self.entry = entry
         self.job = entry.load()(url)
         self.health = Health(entry.name, url)
-        self.is_stopped = False
 
     def __call__(self) -> None:
-        if self.is_stopped:
+        if self.job.is_stopped:
             return
         try:
             self.job.run()
         except Exception as error:
             is_away = isinstance(error, psycopg.Error) and store.is_away(error)  # upkeep logs this
-            if not self.is_stopped and not is_away:
+            if not self.job.is_stopped and not is_away:
                 self.health.note(error)
         else:
             self.health.note()
-
-    def stop(self) -> None:
-        self.is_stopped = True
-        self.job.stop()
 
 
 class BatchRunner:
@@ -173,26 +168,21 @@ class BatchRunner:
         assert process.stdin and process.stdout
         if self.is_stopped:
             self.stop()
-        with self._limited():
+        # The other batch jobs wait for this one.
+        limit = threading.Timer(LONGEST_RUN.total_seconds(), self._give_up, [f"it ran for {LONGEST_RUN}"])
+        limit.daemon = True
+        limit.start()
+        try:
             outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
             process.stdin.close()
             code = process.wait()
+        finally:
+            limit.cancel()
         process.stdout.close()
         self.process = None
         ending = "SIGKILL; out of memory?" if code == -signal.SIGKILL else f"exit code {code}"
         how = f"was killed: {self.given_up}" if self.given_up else f"died ({ending})"
         return outcome or {"ok": False, "message": f"its process {how}", "has_died": True}
-
-    @contextmanager
-    def _limited(self) -> Iterator[None]:
-        """Kills a run that takes too long: the other batch jobs wait for it."""
-        limit = threading.Timer(LONGEST_RUN.total_seconds(), self._give_up, [f"it ran for {LONGEST_RUN}"])
-        limit.daemon = True
-        limit.start()
-        try:
-            yield
-        finally:
-            limit.cancel()
 
     def kill_if_frozen(self, is_due: bool) -> None:
         """Call this after each question which jobs are due (see KILL_AFTER_DUE)."""

@@ -10,8 +10,6 @@ from recrawl.words import things
 class Upkeep(Job):
     """Keeps its connection between runs, and opens a new one after an error."""
 
-    is_stopped = False
-
     def run(self, tell: Tell = silent) -> str:
         moved = 0
         try:
@@ -27,10 +25,6 @@ class Upkeep(Job):
             if not self.is_stopped:
                 raise
         return f"{things(moved, 'page')} came into the queue"
-
-    def stop(self) -> None:
-        self.is_stopped = True
-        super().stop()
 
     def close(self) -> None:
         if self.connection:

@@ -20,6 +20,7 @@ from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.solve import Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
+from recrawl.store import reads
 
 LOOKS = 4  # samples of the freshness per day
 SAMPLED = STEPS // 24  # steps: every hour, and on the last day at every step
@@ -107,7 +108,7 @@ class DemoCrawl:
         return FetchResult(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
     def _learn_values(self) -> None:
-        known = store.reads.pages_to_allocate(self.url)
+        known = reads.pages_to_allocate(self.url)
         pages = [self.page_of_id[page_id] for page_id in known.page_id.tolist()]
         self.value[pages] = known.value
 

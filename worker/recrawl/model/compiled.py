@@ -1,4 +1,4 @@
-"""numba's functions and computed tables, kept in the user's cache: to compile what an objective needs takes 5 to 9 s.
+"""numba's functions, kept in the user's cache: to compile what an objective needs takes 5 to 9 s.
 
 They are kept under a digest of the whole model, because compiled code contains the functions that it calls from other
 files. The name of what is kept also has a digest of the function's own file, which may be outside the model
@@ -26,7 +26,6 @@ import numba
 import numpy as np
 import platformdirs
 from numba.core import caching
-from numpy.typing import NDArray
 
 # For functions that become a part of the compiled loops: they are kept in these loops, and not by themselves.
 scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
@@ -47,25 +46,6 @@ def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]]
         return dispatcher
 
     return compiled_once
-
-
-def cached_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    folder = cache_folder()
-    if folder is None:
-        return compute()
-    path = folder / f"{name}.npy"
-    with suppress(OSError, ValueError, EOFError):
-        table: NDArray[np.float64] = np.load(path)
-        return table
-    table = compute()
-    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        try:
-            np.save(file, table)
-            file.close()
-            Path(file.name).replace(path)
-        finally:
-            Path(file.name).unlink(missing_ok=True)  # it still exists if saving failed, for example at a full disk
-    return table
 
 
 @cache

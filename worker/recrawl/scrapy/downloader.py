@@ -8,14 +8,15 @@ from typing import Any, cast
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader as ScrapysDownloader
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from recrawl.client.answers import REDIRECTS, absolute, text_of
+from recrawl.client.answers import text_of
 from recrawl.scrapy.middleware import SlotMissed
-from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
+from recrawl.scrapy.stored import is_of_the_web, restored
 from recrawl.scrapy.visit import CrawlerVisits, Visit, visits
 
 Result = Response | Request
@@ -26,8 +27,8 @@ class Downloader(ScrapysDownloader):
         super().__init__(crawler)
         self.crawler = crawler  # Scrapy 2.13 does not set it
         self._visits = CrawlerVisits.of(crawler)
-        self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
-        self._most_redirects = crawler.settings.getint("REDIRECT_MAX_TIMES")
+        follows = crawler.settings.getbool("REDIRECT_ENABLED")
+        self._redirects = RedirectMiddleware.from_crawler(crawler) if follows else None
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Result]:
         as_asked = () if spider is None else (spider,)
@@ -55,7 +56,7 @@ class Downloader(ScrapysDownloader):
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
         try:
             result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
-            return self._outcome(visit, request, result)
+            return self._outcome(visit, request, result, spider)
         except IgnoreRequest:
             visit.ignored()
             raise
@@ -67,19 +68,20 @@ class Downloader(ScrapysDownloader):
             if left := self.slots.pop(slot, None):
                 left.close()
 
-    def _outcome(self, visit: Visit, request: Request, result: Result) -> Result:
+    def _outcome(self, visit: Visit, request: Request, result: Result, spider: tuple[Spider, ...]) -> Result:
         """The result for the engine. Reports the page, unless a callback must see the response first."""
         if isinstance(result, Request):
             visit.left_for(result.url)
         elif visit.page.kind == "extra":
             visit.report(result)
-            if target := self._led_to(request, result):
-                return self._followed(request, result, target)
+            if target := self._target(request, result, spider):
+                self._visits.no_pages.add(target)
+                return target
         elif visit.page.kind == "robots" or result.status == 304:
-            visit.report(result, redirect_to=_location(result))
+            visit.report(result, redirect_to=text_of(result.headers.get("Location") or b""))
             raise _nothing_for_the_spider(request)
-        elif target := self._led_to(request, result):
-            self._redirect(visit, result, target)
+        elif target := self._target(request, result, spider):
+            self._redirect(visit, result, target.url)
             raise _nothing_for_the_spider(request)
         else:
             visits[result] = visit
@@ -101,17 +103,14 @@ class Downloader(ScrapysDownloader):
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
         return granted.result()
 
-    def _led_to(self, request: Request, response: Response) -> str | None:
-        """The URL to follow, by the rules of Scrapy's own redirect middleware, which is off. None: the response goes
-        to the caller."""
-        meta = request.meta
-        is_looked_at = (
-            meta.get("dont_redirect")
-            or meta.get("handle_httpstatus_all")
-            or response.status in meta.get("handle_httpstatus_list", ())
-            or response.status in getattr(self.crawler.spider, "handle_httpstatus_list", ())
-        )
-        return None if is_looked_at or not self._follows else _location(response)
+    def _target(self, request: Request, response: Response, spider: tuple[Spider, ...]) -> Request | None:
+        """The request that Scrapy's own redirect middleware, which is off, would make. None: the response goes to the
+        caller."""
+        found: Result = response
+        with contextlib.suppress(ValueError):  # the target is no URL
+            if self._redirects:
+                found = self._redirects.process_response(request, response, *spider)
+        return found if isinstance(found, Request) else None
 
     def _redirect(self, visit: Visit, response: Response, url: str) -> None:
         """The target of a redirect becomes a page with the same callback, if the spider wants it."""
@@ -119,31 +118,6 @@ class Downloader(ScrapysDownloader):
         target = restored(url, visit.page.meta, self.crawler.spider)
         self.crawler.engine.crawl(target)
         visit.report(response, redirect_to=target.url if target in self._visits.accepted else None)
-
-    def _followed(self, request: Request, response: Response, url: str) -> Request:
-        """The request that follows a redirect, for a request that is no page. It is no page either."""
-        times = request.meta.get("redirect_times", 0) + 1
-        if times > self._most_redirects:
-            raise IgnoreRequest("max redirections reached")
-        target = request.replace(url=url, cookies=None, dont_filter=True)
-        target.meta["redirect_times"] = times
-        if (response.status in (301, 302) and request.method == "POST") or (
-            response.status == 303 and request.method not in ("GET", "HEAD")
-        ):
-            target = target.replace(method="GET", body=b"")
-            for name in ("Content-Type", "Content-Length"):
-                target.headers.pop(name, None)
-        if target.url.split("/")[:3] != request.url.split("/")[:3]:
-            for secret in SECRET_HEADERS:
-                target.headers.pop(secret, None)
-        self._visits.no_pages.add(target)
-        return target
-
-
-def _location(response: Response) -> str | None:
-    """The target of a redirect. It must be on the web: a server must not make this machine read its own files."""
-    location = response.headers.get("Location") if response.status in REDIRECTS else None
-    return absolute(response.url, text_of(location)) if location else None
 
 
 def _nothing_for_the_spider(request: Request) -> IgnoreRequest:

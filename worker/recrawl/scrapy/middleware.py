@@ -9,7 +9,7 @@ from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from recrawl.scrapy.visit import CrawlerVisits, Visit, visit_of
+from recrawl.scrapy.visit import CrawlerVisits, Visit, visits
 
 
 class Middleware:
@@ -42,7 +42,7 @@ class Reading(Middleware):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
     ) -> AsyncIterator[Any]:
-        visit = visit_of(response)
+        visit = visits.get(response)
         try:
             async for output in result:
                 # A callback may return the same Request twice.
@@ -57,7 +57,7 @@ class Reading(Middleware):
             visit.callback_ended(response)
 
     def process_spider_exception(self, response: Response, exception: Exception, spider: Spider | None = None) -> None:
-        self._callback_failed(visit_of(response), response, exception)
+        self._callback_failed(visits.get(response), response, exception)
 
     def _callback_failed(self, visit: Visit | None, response: Response, error: Exception) -> None:
         if visit is None or visit.page.is_settled:

@@ -88,15 +88,8 @@ class Visit:
             self.page.decline()
 
 
-visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()
-
-
-def visit_of(response: Response) -> Visit | None:
-    """The visit of a response. None if the response belongs to no page."""
-    return visits.get(response)
-
-
-Response.recrawl = property(visit_of)  # type: ignore[attr-defined]  # since Scrapy 2.19 a response takes no attributes
+visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()  # a response that is no page has none
+Response.recrawl = property(visits.get)  # type: ignore[attr-defined]  # since Scrapy 2.19 a response takes no attributes
 
 
 class CrawlerVisits:

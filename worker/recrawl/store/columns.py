@@ -7,22 +7,24 @@ no Python object for each row.
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from types import SimpleNamespace
+from typing import Any, Self
 
+import adbc_driver_manager
+import adbc_driver_postgresql
+import adbc_driver_postgresql.dbapi as adbc
+import nanoarrow
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recrawl.client.database import with_timeouts
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
 Watch = Callable[[int], None]  # gets the number of rows read so far
 
 
-def read(url: str, query: str, watch: Watch = lambda _: None) -> "list[NDArray[Any]]":
+def read(url: str, query: str, watch: Watch = lambda _: None) -> list[NDArray[Any]]:
     """Reads the columns of one query, in a short transaction of its own."""
     with Columns(url) as columns:
         return columns.read(query, watch)
@@ -38,8 +40,6 @@ def _database(url: str) -> Any:
     """ADBC's database object. It holds the types of the database, and no connection. To read the types takes 32 ms of
     CPU, more than most queries of jobs take, so they are kept for the next connection. Later types do not matter: the
     columns have types of PostgreSQL itself."""
-    import adbc_driver_postgresql
-
     with psycopg.connect(url) as connection:
         is_quoting = connection.execute("show quote_all_identifiers").fetchone() == ("on",)
     if is_quoting:  # the driver then knows no type, and it reads the types before a statement can change the setting
@@ -48,29 +48,15 @@ def _database(url: str) -> Any:
     return adbc_driver_postgresql.connect(url)
 
 
-class _LeftOpen:
-    """A database that stays open when its connection closes."""
-
-    def __init__(self, database: Any) -> None:
-        self.database = database
-
-    def close(self) -> None:
-        pass
-
-
 class Columns:
     """A transaction that reads columns. It is committed at the end, unless there was an error."""
 
     def __init__(self, url: str) -> None:
-        import adbc_driver_manager
-        import adbc_driver_postgresql
-        import adbc_driver_postgresql.dbapi as adbc
-
         self._batches = {adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
-        self._error = adbc.Error
+        left_open = SimpleNamespace(close=lambda: None)  # the database stays open when its connection closes
         try:
             database = _database(with_timeouts(url))
-            self._connection = adbc.Connection(_LeftOpen(database), adbc_driver_manager.AdbcConnection(database))
+            self._connection = adbc.Connection(left_open, adbc_driver_manager.AdbcConnection(database))
         except adbc.Error as error:
             raise psycopg.OperationalError(str(error).rpartition("Failed to connect: ")[2].strip()) from None
 
@@ -86,11 +72,9 @@ class Columns:
         with self._connection.cursor() as cursor:
             self._execute(cursor, statement)
 
-    def read(self, query: str, watch: Watch = lambda _: None) -> "list[NDArray[Any]]":
+    def read(self, query: str, watch: Watch = lambda _: None) -> list[NDArray[Any]]:
         """One array for each column. A column must not contain nulls. A column of type bytea holds ids of 8 bytes,
         one after the other. It gives two arrays: the place where each row begins, and all ids."""
-        import nanoarrow
-
         with self._connection.cursor() as cursor:
             self._execute(cursor, query)
             stream = nanoarrow.ArrayStream(cursor.fetch_arrow())
@@ -111,7 +95,7 @@ class Columns:
         try:
             cursor.adbc_statement.set_options(**self._batches)
             cursor.execute(statement)
-        except self._error as error:
+        except adbc.Error as error:
             message = message_of(error)
             # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt. A
             # timeout has the same error code, so the text decides. On a server with messages in another language
@@ -129,10 +113,8 @@ def message_of(error: Exception) -> str:
     return (text.rpartition("ERROR: ")[2].strip() or text.strip() or type(error).__name__).splitlines()[0].strip()
 
 
-def _parts(kind: str, child: Any) -> "list[NDArray[Any]]":
+def _parts(kind: str, child: Any) -> list[NDArray[Any]]:
     """Copies of one batch of a column: its values; for packed ids, the length of each row, and the ids of all rows."""
-    import numpy as np
-
     if kind != "BINARY":
         dtype = _dtype(kind)
         return [np.frombuffer(child.buffers[1], dtype, len(child), child.offset * dtype.itemsize).copy()]
@@ -141,9 +123,7 @@ def _parts(kind: str, child: Any) -> "list[NDArray[Any]]":
     return [np.diff(first) // 8, ids.astype(np.int64)]
 
 
-def _joined(kind: str, batches: "list[list[NDArray[Any]]]") -> "list[NDArray[Any]]":
-    import numpy as np
-
+def _joined(kind: str, batches: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     parts = list(zip(*batches, strict=True))
     if kind != "BINARY":
         return [np.concatenate(parts[0]) if parts else np.empty(0, _dtype(kind))]
@@ -153,7 +133,5 @@ def _joined(kind: str, batches: "list[list[NDArray[Any]]]") -> "list[NDArray[Any
     return [first, np.concatenate(parts[1])]
 
 
-def _dtype(kind: str) -> "np.dtype[Any]":
-    import numpy as np
-
+def _dtype(kind: str) -> np.dtype[Any]:
     return np.dtype({"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}[kind])

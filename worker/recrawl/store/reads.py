@@ -5,16 +5,15 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from psycopg import sql
 
 from recrawl.store.columns import Columns, Watch, read
 from recrawl.store.connection import Connection, value
 
 if TYPE_CHECKING:
-    import numpy as np
     from _typeshed import DataclassInstance
-    from numpy.typing import NDArray
-
 
 Settings = TypeVar("Settings", bound="DataclassInstance")
 
@@ -32,31 +31,31 @@ def _columns_of(row_type: "type[DataclassInstance]", view: str) -> str:
 
 @dataclass(frozen=True)
 class PagesToAllocate:
-    page_id: "NDArray[np.int64]"
-    host_id: "NDArray[np.int64]"
-    value: "NDArray[np.float32]"
-    rate: "NDArray[np.float32]"  # changes per day
-    due_on: "NDArray[np.float64]"  # days since 1970
-    planned_interval: "NDArray[np.float32]"  # days from last fetch to due time; NaN = due for another reason
-    pinned: "NDArray[np.float32]"  # fetches per day; NaN = the price decides
+    page_id: NDArray[np.int64]
+    host_id: NDArray[np.int64]
+    value: NDArray[np.float32]
+    rate: NDArray[np.float32]  # changes per day
+    due_on: NDArray[np.float64]  # days since 1970
+    planned_interval: NDArray[np.float32]  # days from last fetch to due time; NaN = due for another reason
+    pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
 
 
 @dataclass(frozen=True)
 class HostsToAllocate:
-    host_id: "NDArray[np.int64]"  # ascending
-    cap: "NDArray[np.float64]"  # slots per day
-    cap_with_half_the_gap: "NDArray[np.float64]"
-    blocked_until: "NDArray[np.float64]"  # days since 1970
+    host_id: NDArray[np.int64]  # ascending
+    cap: NDArray[np.float64]  # slots per day
+    cap_with_half_the_gap: NDArray[np.float64]
+    blocked_until: NDArray[np.float64]  # days since 1970
 
 
 @dataclass(frozen=True)
 class NewPagesToAllocate:
     """In order of classes of value, the best class first."""
 
-    host_id: "NDArray[np.int64]"
-    value_class: "NDArray[np.int32]"
-    pages: "NDArray[np.float64]"  # the pages that wait now, and those that will be found within a day
-    waiting: "NDArray[np.float64]"  # the pages that wait now
+    host_id: NDArray[np.int64]
+    value_class: NDArray[np.int32]
+    pages: NDArray[np.float64]  # the pages that wait now, and those that will be found within a day
+    waiting: NDArray[np.float64]  # the pages that wait now
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,9 @@ class Evidence:
     """The evidence on how often pages change: the changes and days that the fetches of each page showed, without the
     prior of its host."""
 
-    host_id: "NDArray[np.int64]"
-    changes: "NDArray[np.float32]"
-    days: "NDArray[np.float32]"
+    host_id: NDArray[np.int64]
+    changes: NDArray[np.float32]
+    days: NDArray[np.float32]
 
 
 def pages_to_allocate(url: str, watch: Watch = lambda _: None) -> PagesToAllocate:
@@ -123,11 +122,11 @@ def evidence(url: str, watch: Watch = lambda _: None) -> Evidence:
 class LoggedVisits:
     """The visits of the log, page by page. Each row also has the belief about its page, as changes in days."""
 
-    page_id: "NDArray[np.int64]"
-    days: "NDArray[np.float32]"
-    changed: "NDArray[np.int32]"
-    belief_changes: "NDArray[np.float64]"
-    belief_days: "NDArray[np.float64]"
+    page_id: NDArray[np.int64]
+    days: NDArray[np.float32]
+    changed: NDArray[np.int32]
+    belief_changes: NDArray[np.float64]
+    belief_days: NDArray[np.float64]
 
 
 def logged_visits(url: str) -> LoggedVisits:
@@ -149,9 +148,9 @@ def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
 class Links:
     """Page source_ids[s] links to the pages target_ids[first[s] : first[s + 1]]."""
 
-    source_ids: "NDArray[np.int64]"
-    first: "NDArray[np.int64]"
-    target_ids: "NDArray[np.int64]"
+    source_ids: NDArray[np.int64]
+    first: NDArray[np.int64]
+    target_ids: NDArray[np.int64]
 
 
 SCORES = ("hub", "authority", "importance", "in_links")
@@ -162,12 +161,12 @@ class StoredGraph:
     """Pages, links and scores, each in its own order. The scores are those that were last written. All but in_links
     are 1 on average over all pages."""
 
-    page_id: "NDArray[np.int64]"
-    relevance: "NDArray[np.float32]"  # NaN = unknown
-    value: "NDArray[np.float32]"  # without boosts; NaN = pinned
+    page_id: NDArray[np.int64]
+    relevance: NDArray[np.float32]  # NaN = unknown
+    value: NDArray[np.float32]  # without boosts; NaN = pinned
     links: Links
-    scored_id: "NDArray[np.int64]"
-    scores: "dict[str, NDArray[np.float32]]"  # by SCORES; NaN = not computed
+    scored_id: NDArray[np.int64]
+    scores: dict[str, NDArray[np.float32]]  # by SCORES; NaN = not computed
 
 
 def graph(url: str, watch: Callable[[str, int, int | None], None] = lambda *_: None) -> StoredGraph:

@@ -18,8 +18,9 @@ from recrawl.client.database import GaveUp, one_line
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.crawls import DEFAULT, Crawls, UnknownCrawl
-from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
-from recrawl.urlfrontier.stream import PutStreams, Stream, Unreadable, readable
+from recrawl.urlfrontier.items import Put, as_taken_in, discovered, info_of, item_of, put_of
+from recrawl.urlfrontier.puts import FAIL, SKIPPED, Ack
+from recrawl.urlfrontier.stream import Stream, Unreadable, readable
 from recrawl.words import in_url
 
 log = logging.getLogger("recrawl.urlfrontier")
@@ -37,14 +38,61 @@ class Service:
     def __init__(self, crawls: Crawls, node: str, client_sets_dates: bool) -> None:
         self._crawls = crawls
         self._node = node
-        self._puts = PutStreams(crawls, client_sets_dates)
+        self._client_sets_dates = client_sets_dates
         self._turn = count()  # counts the calls of GetURLs that name no crawl
 
     async def PutURLs(self, _requests: object, context: Context) -> None:
-        await Stream(context).run(self._puts.take_item)
+        await Stream(context).run(self._take_item)
 
     async def PutDiscovered(self, _requests: object, context: Context) -> None:
-        await Stream(context).run(self._puts.take_batch)
+        await Stream(context).run(self._take_batch)
+
+    async def _take_item(self, stream: Stream, item: pb.URLItem) -> None:
+        info = item.known.info if item.WhichOneof("item") == "known" else item.discovered.info
+        name = item.ID or info.url
+
+        def ack(status: pb.AckMessage.Status) -> None:
+            stream.answer(pb.AckMessage(ID=name, status=status), weight)
+
+        weight = max(1, item.ByteSize() // 1000)
+        stream.owe(weight)
+        await self._take(info, put_of(item, self._client_sets_dates), ack)
+
+    async def _take_batch(self, stream: Stream, batch: pb.DiscoveredBatch) -> None:
+        weight = max(1, len(batch.items), batch.ByteSize() // 1000)
+        stream.owe(weight)
+        statuses: list[pb.AckMessage.Status] = [FAIL] * len(batch.items)
+        left = len(batch.items)
+
+        def ack_of(place: int) -> Ack:
+            def ack(status: pb.AckMessage.Status) -> None:
+                nonlocal left
+                statuses[place] = status
+                left -= 1
+                if not left:
+                    stream.answer(pb.BatchAck(ID=batch.ID, statuses=statuses), weight)
+
+            return ack
+
+        if not batch.items:  # clients send empty batches to see whether the service is there
+            stream.answer(pb.BatchAck(ID=batch.ID), weight)
+        for place, info in enumerate(batch.items):
+            await self._take(info, discovered(info), ack_of(place))
+
+    async def _take(self, info: pb.URLInfo, put: Put | None, ack: Ack) -> None:
+        """Hands the put to its crawl. Answers a put itself if it can never be taken in, or its crawl cannot be made."""
+        if put is None:
+            ack(SKIPPED)
+            return
+        try:
+            puts = await self._crawls.puts(info.crawlID)
+        except UnknownCrawl as error:
+            ack(SKIPPED)
+            log.warning("%s", error)
+        except (GaveUp, Error, psycopg.Error):
+            ack(FAIL)
+        else:
+            puts.put(put, ack)
 
     async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
         """URLs of at most max_queues queues. Crawls share the queues equally. A crawl that has too few leaves the rest

@@ -1,22 +1,11 @@
 """A stream of puts and of their acknowledgements, in the order in which they are ready. The client ends the stream."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import psycopg
 from grpc import aio
-
-from recrawl.client import Error
-from recrawl.client.database import GaveUp
-from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
-from recrawl.urlfrontier.items import Put, discovered, put_of
-from recrawl.urlfrontier.puts import FAIL, SKIPPED, Ack
-from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage, BatchAck, DiscoveredBatch, URLInfo, URLItem
-
-log = logging.getLogger("recrawl.urlfrontier")
 
 # The puts of a stream that have no acknowledgement yet. A put of n kilobytes counts as n puts. At the limit the client
 # must read acknowledgements first.
@@ -75,58 +64,3 @@ class Stream:
                 await self._context.write(message)
                 self._owed -= weight
                 self._has_room.set()
-
-
-class PutStreams:
-    """Takes the messages of PutURLs and PutDiscovered."""
-
-    def __init__(self, crawls: Crawls, client_sets_dates: bool) -> None:
-        self._crawls = crawls
-        self._client_sets_dates = client_sets_dates
-
-    async def take_item(self, stream: Stream, item: URLItem) -> None:
-        info = item.known.info if item.WhichOneof("item") == "known" else item.discovered.info
-        name = item.ID or info.url
-
-        def ack(status: AckMessage.Status) -> None:
-            stream.answer(AckMessage(ID=name, status=status), weight)
-
-        weight = max(1, item.ByteSize() // 1000)
-        stream.owe(weight)
-        await self._take(info, put_of(item, self._client_sets_dates), ack)
-
-    async def take_batch(self, stream: Stream, batch: DiscoveredBatch) -> None:
-        weight = max(1, len(batch.items), batch.ByteSize() // 1000)
-        stream.owe(weight)
-        statuses: list[AckMessage.Status] = [FAIL] * len(batch.items)
-        left = len(batch.items)
-
-        def ack_of(place: int) -> Ack:
-            def ack(status: AckMessage.Status) -> None:
-                nonlocal left
-                statuses[place] = status
-                left -= 1
-                if not left:
-                    stream.answer(BatchAck(ID=batch.ID, statuses=statuses), weight)
-
-            return ack
-
-        if not batch.items:  # clients send empty batches to see whether the service is there
-            stream.answer(BatchAck(ID=batch.ID), weight)
-        for place, info in enumerate(batch.items):
-            await self._take(info, discovered(info), ack_of(place))
-
-    async def _take(self, info: URLInfo, put: Put | None, ack: Ack) -> None:
-        """Hands the put to its crawl. Answers a put itself if it can never be taken in, or its crawl cannot be made."""
-        if put is None:
-            ack(SKIPPED)
-            return
-        try:
-            puts = await self._crawls.puts(info.crawlID)
-        except UnknownCrawl as error:
-            ack(SKIPPED)
-            log.warning("%s", error)
-        except (GaveUp, Error, psycopg.Error):
-            ack(FAIL)
-        else:
-            puts.put(put, ack)

@@ -28,10 +28,6 @@ class Limits:
         """The most fetches per day of any page."""
         return 1 / self.shortest_interval if self.shortest_interval else math.inf
 
-    def keep_longest_interval(self, floor_interval: float) -> bool:
-        """Whether the longest interval is kept if floors let a page wait `floor_interval` days (NaN = no floors)."""
-        return self.longest_interval == math.inf or floor_interval <= self.longest_interval * (1 + 1e-9)
-
 
 NO_LIMITS = Limits()
 

@@ -13,7 +13,7 @@ Example: a page of value 1 that changes once a day has the weight 1 for freshnes
 is fetched every two days. The functions return 1/u, the fetches per change: .5.
 
 They use piecewise polynomials, exact to a few units in the last place. The tables have the coefficients for small x =
-price/W (_u_near_0) and for x near 1, as a function of y = 1 − x (_u_near_1). They are computed once, by Newton steps.
+price/W (_u_near_0) and for x near 1, as a function of y = 1 − x (_u_near_1). They are computed at import, in .2 s.
 """
 
 import math
@@ -24,8 +24,6 @@ import numba
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
-
-from recrawl.model.compiled import cached_table
 
 # Eighty bits if the machine has such numbers. If not, the tables lose about one bit more.
 Long = NDArray[np.floating[Any]]
@@ -117,14 +115,12 @@ def _pieces(start: float, stop: float, u: Callable[[Long], Long]) -> NDArray[np.
     return (by_degree @ powers).astype(np.float64)
 
 
-_FRESHNESS = cached_table(
-    "freshness", lambda: np.vstack([_pieces(_TINY, 0.5, _u_near_0), _pieces(_LAST_BIT, 0.5, _u_near_1)]).ravel()
-)
+_FRESHNESS = np.vstack([_pieces(_TINY, 0.5, _u_near_0), _pieces(_LAST_BIT, 0.5, _u_near_1)]).ravel()
 _ROW_0 = _first_piece(_TINY)
 _ROW_1 = _first_piece(_LAST_BIT) - (_first_piece(0.5) - _ROW_0 + 1)
 _TINY_EXPONENT = int(np.float64(_TINY).view(np.int64) >> 52)
 
-_AGE = cached_table("age", lambda: _pieces(_SMALL, _LARGE, _u_of_age).ravel())
+_AGE = _pieces(_SMALL, _LARGE, _u_of_age).ravel()
 _ROW_AGE = _first_piece(_SMALL)
 
 

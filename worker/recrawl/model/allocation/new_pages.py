@@ -42,11 +42,6 @@ class NewPages:
     pages: Floats  # the pages that wait now, and those that will be found within a day
     waiting: Floats  # the pages that wait now
 
-    def within(self, days: float) -> "NewPages":
-        """The same for a time of less than a day, as pages per day: the waiting pages may all be fetched in that
-        time."""
-        return replace(self, pages=self.pages + self.waiting * (1 / days - 1))
-
     def shared_out(self, room: Floats, fetches: float) -> Floats:
         """Shares `fetches` out among the hosts. No host gets more than its room."""
         given = np.zeros(len(room))
@@ -105,7 +100,9 @@ def new_pages_within(days: float, slots: Slots, split: BudgetSplit, revisits: Fl
     taken = np.zeros(len(slots.per_day))
     taken[slots.is_planned] = revisits
     allowed = max(slots.discovery * split.budget, split.budget - split.allocation.spent - split.retries)
-    return float(slots.new_pages.within(days).shared_out(slots.for_new_pages(taken), allowed).sum())
+    new = slots.new_pages
+    per_day = replace(new, pages=new.pages + new.waiting * (1 / days - 1))  # all that wait, within this time
+    return float(per_day.shared_out(slots.for_new_pages(taken), allowed).sum())
 
 
 # Allocates revisits. Arguments: the slots for revisits on each host, the fetches for revisits, and a first price.

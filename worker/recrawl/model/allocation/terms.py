@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.allocation import ties
-from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.pins import PinShares
 from recrawl.model.allocation.solve import Allocation, Web
+from recrawl.model.limits import EQUAL
 
 COMMON = 0  # the host id of the common row: its terms hold for each host that has no term of its own
 AS_COMMON = math.nan  # in the row of a host: the term of the common row holds
@@ -37,7 +37,7 @@ def host_terms(
     pins: PinShares,
 ) -> HostTerms:
     """`hosts` are the hosts of the web, in its order. Hosts in `closed` get nothing. The web has no pinned pages."""
-    tied = ties.per_change_at_the_price(web, allocation, objective)
+    tied = per_change_at_the_price(web, allocation, objective)
     common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
     host_floor, host_price, common_price = allocation.host_floor, allocation.host_price, allocation.price
     common_floor = host_floor.max(initial=0.0)
@@ -61,3 +61,37 @@ def host_terms(
         frequency=np.r_[math.nan, web.on_hosts(allocation.frequency) + pins.taken, nothing],
         pins_kept=np.r_[pins.common, np.where(pins.on_host < pins.common, pins.on_host, AS_COMMON), nothing],
     )
+
+
+def per_change_at_the_price(web: Web, allocation: Allocation, objective: str) -> Floats:
+    """For each host, the fetches per change of the pages that earn its price: prices alone do not tell them. In sum
+    these pages get what the allocation gave them.
+
+    For freshness the marginal utility of a page is weight · φ(u), where u is its number of changes per fetch, and
+    φ(u) = 1 − (1 + u)·e^−u. If a page changes much more often than it is fetched, φ(u) is nearly 1: 1 − φ(u) is 4e-8
+    for u = 20, and less than the resolution of a double for u = 40. The marginal utility is then the weight, at any
+    such frequency. Example: a crawl has few fetches for many pages, and knows little about them. All its pages are
+    then like this. The budget ends among pages of equal weight, and the price is that weight. It does not say how much
+    each of them gets.
+
+    NaN for a host without such pages. A page gets its floor if the floor is more. The others share what is left, so
+    the loop repeats until no further page is at its floor.
+    """
+    price = allocation.host_price[web.host]
+    weight = objective_named(objective).weight(web.value, web.rate)
+    with np.errstate(invalid="ignore"):
+        is_at_price = np.isfinite(price) & (np.abs(weight - price) <= EQUAL * price)
+    tied = np.flatnonzero(is_at_price & (allocation.frequency > 0) & (weight > 0))
+    hosts = len(web.cap)
+    host = web.host[tied]
+    rate, floor = web.rate[tied].astype(np.float64), allocation.host_floor[host]
+    given = np.bincount(host, allocation.frequency[tied], minlength=hosts)
+    shares = np.ones(len(tied), np.bool_)
+    while True:
+        changes = np.bincount(host, rate * shares, minlength=hosts)
+        left = given - np.bincount(host, floor * ~shares, minlength=hosts)
+        asked = np.where(changes > 0, left / np.where(changes > 0, changes, 1), math.nan)
+        above = shares & (rate * asked[host] > floor)
+        if (above == shares).all():
+            return asked
+        shares = above

@@ -85,10 +85,12 @@ def gain_of_wider_caps(
     For one host this is an upper bound: the other hosts lose these fetches, which earn them more than the price. The
     bound is close if the fetches are a small part of all fetches.
     """
-    before, now = (at_price(replace(web, cap=cap), allocation, objective, limits) for cap in (web.cap, wider))
+    capped, gain = np.flatnonzero(allocation.capped), np.zeros(len(web.cap))
+    part, at_gap = of_hosts(web, allocation, capped)
+    before, now = (at_price(replace(part, cap=cap[capped]), at_gap, objective, limits) for cap in (web.cap, wider))
     with np.errstate(invalid="ignore"):  # ∞ − ∞ is NaN: an objective may lose without limit if nothing can be spent
-        gain = (now.utility - before.utility) - allocation.price * (now.spent - before.spent)
-    return np.where(allocation.capped, gain, 0.0)
+        gain[capped] = (now.utility - before.utility) - allocation.price * (now.spent - before.spent)
+    return gain
 
 
 def wanted(web: Web, allocation: Allocation, objective: str, limits: Limits = NO_LIMITS) -> Floats:
