@@ -80,6 +80,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir rights.sql
 
 -- Small functions that all files below use
+\ir common/types.sql
 \ir common/limits.sql
 \ir common/sample.sql
 \ir common/refusals.sql
@@ -152,7 +153,6 @@ set search_path = recrawl_internal, pg_temp;
 
 -- What the worker reads and writes
 \ir jobs/job.sql
-\ir jobs/settings.sql
 \ir jobs/rates.sql
 \ir jobs/allocate.sql
 \ir jobs/capped_hosts.sql

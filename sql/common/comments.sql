@@ -1,13 +1,13 @@
--- A column of a view means the same as the column of the same name in the table that it comes from. The files of show/
--- copy the comments of the tables with one call of copy_comments(), and then write comments only for the columns that
--- differ.
+-- A column of a view means the same as the column of the same name in the table that it comes from. So a view gets the
+-- comments of its tables, and comments of its own only for the columns that differ.
 
--- Gives the columns of a view the comments of the columns that they come from, if the names are the same.
-create or replace function copy_comments(of_view regclass) returns void
+-- Comments a view and its columns. own: the columns with comments of their own, each as its name and its comment.
+create or replace function describe_view(of_view regclass, meaning text, variadic own text[] default '{}') returns void
 language plpgsql volatile as $$
 declare
     c record;
 begin
+    execute format('comment on view %s is %L', of_view, meaning);
     for c in
         select a.attname as name, col_description(d.refobjid, d.refobjsubid) as meaning
         from pg_attribute a
@@ -18,5 +18,8 @@ begin
         order by d.refobjid::regclass::text
     loop
         execute format('comment on column %s.%I is %L', of_view, c.name, c.meaning);
+    end loop;
+    for n in 1 .. cardinality(own) by 2 loop
+        execute format('comment on column %s.%I is %L', of_view, own[n], own[n + 1]);
     end loop;
 end $$;

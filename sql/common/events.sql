@@ -1,20 +1,12 @@
 -- Events for the view events: decisions of people, blocks of hosts, runs of jobs, and standstills.
 
 -- Writes an event. by: the login that caused it; null if the crawl itself did.
-create or replace function note_event(t timestamptz, kind text, subject text, says text, by text) returns void
-language plpgsql volatile as $$
+create or replace function note_event(t timestamptz, kind text, subject text, says text, by text default session_user)
+returns void
+language sql volatile as $$
 -- plans: lookups; writes event
-begin
-    insert into event (at, kind, subject, says, by)
-    values (t, note_event.kind, left(note_event.subject, 1000), left(note_event.says, 2000), note_event.by);
-end $$;
-
--- Writes an event of this login, now.
-create or replace function note_now(kind text, subject text, says text) returns void
-language plpgsql volatile as $$
-begin
-    perform note_event(clock_timestamp(), kind, subject, says, session_user);
-end $$;
+    insert into event (at, kind, subject, says, by) values (t, kind, left(subject, 1000), left(says, 2000), by)
+$$;
 
 -- Writes the event that a host was blocked by the crawl. Only the 1st, 4th and 16th block in a row are written, and at
 -- most 100 events an hour for all hosts: if all hosts fail for a night, that must not write millions of events.

@@ -10,16 +10,10 @@
 --   * delete_pages, for pages on a lease: as release, but there is no new place
 --   * follow_frequency(): a change of all pages at once is too large for an array
 
-do $$
-begin
-    if to_regtype('due_move') is null then
-        create type due_move as (
-            page_id bigint, host_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, due_is text,
-            planned_due timestamptz, frequency real);
-    end if;
-end $$;
-comment on type due_move is
-    'A page that gets another due time: its old place, as in inbox, and the columns of page after the move.';
+select make_type('due_move', '(
+    page_id bigint, host_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, due_is text,
+    planned_due timestamptz, frequency real)',
+    'A page that gets another due time: its old place, as in inbox, and the columns of page after the move.');
 
 -- The move of a page from its place in the queue, or among the new pages, to a due time.
 create or replace function move_of(p page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real)

@@ -102,15 +102,6 @@ return case
          or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
         format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
 
--- A URL whose spaces and characters outside ASCII are percent-encoded. A request line must not contain them, and not
--- every HTTP client encodes them. So they are encoded in the URL to fetch, not only in the canonical URL.
-create or replace function in_ascii(url text) returns text
-language sql immutable strict parallel safe as $$
-    select string_agg(case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
-    from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
-         lateral (select match[1]) as p (piece)
-$$;
-
 -- Splits a URL. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
 -- spelling. problem: why the URL is invalid; then canonical and host are null.
 create or replace function parse_url(raw text, out url text, out canonical text, out host text, out problem text)
@@ -151,8 +142,13 @@ begin
     canonical := scheme || '://' || host || port
                  || case when path = '' then '/' when path like '%/.%' then resolve_dots(path) else path end
                  || coalesce('?' || normalise_percent(substring(url from '[?](.*)$')), '');
+    -- A request line must not contain spaces and characters outside ASCII, and not every HTTP client encodes them. So
+    -- they are percent-encoded in the URL to fetch too.
     if url ~ '[^!-~]' then
-        url := in_ascii(url);
+        url := (
+            select string_agg(case when m.piece[1] ~ '^[!-~]' then m.piece[1] else percent_encoded(m.piece[1]) end, ''
+                              order by m.place)
+            from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (piece, place));
     end if;
     if greatest(length(url), length(canonical)) > 2048 then
         canonical := null;

@@ -100,10 +100,9 @@ begin
 end $$;
 
 create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
-language plpgsql volatile security definer as $$
-begin
-    return extend_lease_at(clock_timestamp(), lease_id, by);
-end $$;
+language sql volatile security definer as $$
+    select extend_lease_at(clock_timestamp(), lease_id, by)
+$$;
 comment on function recrawl.extend_lease is
 'Makes a lease longer, so that you keep its pages. Returns the new end of the lease: at most now plus the settings
 longest_lease and max_ahead.

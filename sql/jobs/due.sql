@@ -67,25 +67,19 @@ left join lateral (
     order by r.job desc, r.token desc
     limit 1
 ) newest on true;
-comment on view recrawl.job_schedule is
+select describe_view('recrawl.job_schedule',
     'One row for each batch job: when it is due, and how its last run ended. allocate may run earlier, see the setting '
-    'allocate_every.';
-comment on column recrawl.job_schedule.job is 'The name of the job, as `recrawl run` knows it.';
-comment on column recrawl.job_schedule.every is
-    'The time between two runs, from the setting of the job; null = the job runs only if you start it.';
-comment on column recrawl.job_schedule.due_at is
-    'The latest time at which the next run starts; null = the job runs now, or it runs only if you start it.';
-comment on column recrawl.job_schedule.running_since is
-    'The start of the run that runs now; null = the job does not run now.';
-comment on column recrawl.job_schedule.succeeded_at is
-    'The end of the last run that succeeded; null = no run has succeeded yet.';
-comment on column recrawl.job_schedule.failures is 'The number of failed runs since succeeded_at, counted up to 20.';
-comment on column recrawl.job_schedule.message is 'The message of the last run that ended.';
-comment on column recrawl.job_schedule.ran_at is
-    'The start of the last run, even if it still runs; null = the job never ran.';
-comment on column recrawl.job_schedule.seconds is
-    'How long the last run took, or how long it has been running.';
-comment on column recrawl.job_schedule.ok is 'True if the last run succeeded; null while it runs.';
+    'allocate_every.',
+    'job', 'The name of the job, as `recrawl run` knows it.',
+    'every', 'The time between two runs, from the setting of the job; null = the job runs only if you start it.',
+    'due_at', 'The latest time at which the next run starts; null = the job runs now, or it runs only if you start it.',
+    'running_since', 'The start of the run that runs now; null = the job does not run now.',
+    'succeeded_at', 'The end of the last run that succeeded; null = no run has succeeded yet.',
+    'failures', 'The number of failed runs since succeeded_at, counted up to 20.',
+    'message', 'The message of the last run that ended.',
+    'ran_at', 'The start of the last run, even if it still runs; null = the job never ran.',
+    'seconds', 'How long the last run took, or how long it has been running.',
+    'ok', 'True if the last run succeeded; null while it runs.');
 
 -- Why an allocation is worth a run before it is due; null = it is not. ran_at, seconds: its last run. A person changed
 -- settings or hosts, or the budget moved by more than 5 %: a measured budget changes although nobody changes a setting.

@@ -19,7 +19,7 @@ begin
     if not exists (select from job j where j.job = note_failure.job and j.token > newest) then
         insert into job (token, job, started_at, alive_until, ended_at, ok, message)
         values (nextval('job_token'), note_failure.job, t, t, t, false, note_failure.message);
-        perform note_now('job', note_failure.job, 'failed: ' || message);
+        perform note_event(t, 'job', note_failure.job, 'failed: ' || message);
         return true;
     end if;
     if has_died then
@@ -50,7 +50,7 @@ begin
     if was_well <> (error is null) then
         insert into job (token, job, started_at, alive_until, ended_at, ok, message)
         values (nextval('job_token'), note_health.job, t, t, t, error is null, error);
-        perform note_now('job', note_health.job, coalesce('failed: ' || error, 'works again'));
+        perform note_event(t, 'job', note_health.job, coalesce('failed: ' || error, 'works again'));
     end if;
 end $$;
 

@@ -29,7 +29,7 @@ begin
         where j.token = d.token
         returning j.job
     loop
-        perform note_now('job', dead, 'failed: ' || died());
+        perform note_event(clock_timestamp(), 'job', dead, 'failed: ' || died());
     end loop;
 end $$;
 
@@ -92,7 +92,7 @@ begin
     if found then
         perform note_event(ended.ended_at, 'job', ended.job,
                            case when is_ok or end_job.message = 'stopped' then '' else 'failed: ' end
-                           || coalesce(end_job.message, ''), session_user);
+                           || coalesce(end_job.message, ''));
     end if;
 end $$;
 grant execute on function end_dead_runs, start_job, keep_job, end_job to recrawl_worker;

@@ -58,10 +58,7 @@ language sql volatile as $$
         order by p.page_id
         for update of p
     ),
-    -- Write them.
-    written as (
-        update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id
-    ),
+    written as (update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id),
     -- New pages get their new rank through the inbox.
     entered as (
         insert into inbox (host_id, page_id, old_rank)

@@ -7,8 +7,6 @@ select pattern, factor, since, pages,
        in_force_at
 from boost
 order by since, pattern;
-comment on view recrawl.boosts is 'One row for each pattern that multiplies the value of pages. boost() sets them.';
-select copy_comments('recrawl.boosts');
-comment on column recrawl.boosts.factor is
-    'The factor; null = the boost was ended, and a worker is about to give the pages their own values back.';
-comment on column recrawl.boosts.progress is 'The share of all pages that a worker has looked at so far, 0 to 1.';
+select describe_view('recrawl.boosts',
+    'One row for each pattern that multiplies the value of pages. boost() sets them.',
+    'progress', 'The share of all pages that a worker has looked at so far, 0 to 1.');

@@ -63,25 +63,19 @@ select (select version_num from alembic_version)::text as version,
             then (select count(*) from host where blocked_until > clock_timestamp())
             else (select coalesce(hosts_blocked, 0) from vitals_state) end as blocked_hosts,
        largest_blocked_hosts(clock_timestamp()) as largest_blocked;
-comment on view recrawl.checkup is
-    'One row with facts that the command `recrawl doctor` needs in addition to the other views. If there are very '
-    'many hosts (a table of more than 4 MB), some columns are estimates or come from an earlier count.';
-comment on column recrawl.checkup.version is 'The version of the tables.';
-comment on column recrawl.checkup.has_pages is 'True if the crawl has a page, in any state.';
-comment on column recrawl.checkup.has_handed_out is
-    'True if next_pages has handed out a page, and a page is in the queue.';
-comment on column recrawl.checkup.added_since_allocation is
-    'The number of pages that were added after the last allocation; null = there was no '
-    'allocation, or its newest page is not known.';
-comment on column recrawl.checkup.pages is
-    'The number of pages. If there are very many hosts, it is the last count by a worker. null = no worker has '
-    'counted yet.';
-comment on column recrawl.checkup.most_pages is
-    'The number of pages of the host that has the most pages. If there are very many hosts, the hosts of a sample are '
-    'compared instead of all.';
-comment on column recrawl.checkup.largest_host is 'The host that has the most pages.';
-comment on column recrawl.checkup.blocked_hosts is
-    'The number of blocked hosts. If there are very many hosts, it is the last count by a worker.';
-comment on column recrawl.checkup.largest_blocked is
-    'The five blocked hosts that have the most pages. If there are very many hosts: only hosts of the view '
-    'late_hosts.';
+select describe_view('recrawl.checkup',
+    'One row with facts that the command `recrawl doctor` needs in addition to the other views. If there are very many '
+    'hosts (a table of more than 4 MB), some columns are estimates or come from an earlier count.',
+    'version', 'The version of the tables.',
+    'has_pages', 'True if the crawl has a page, in any state.',
+    'has_handed_out', 'True if next_pages has handed out a page, and a page is in the queue.',
+    'added_since_allocation', 'The number of pages that were added after the last allocation; null = there was no '
+        'allocation, or its newest page is not known.',
+    'pages', 'The number of pages. If there are very many hosts, it is the last count by a worker. null = no worker '
+        'has counted yet.',
+    'most_pages', 'The number of pages of the host that has the most pages. If there are very many hosts, the hosts of '
+        'a sample are compared instead of all.',
+    'largest_host', 'The host that has the most pages.',
+    'blocked_hosts', 'The number of blocked hosts. If there are very many hosts, it is the last count by a worker.',
+    'largest_blocked', 'The five blocked hosts that have the most pages. If there are very many hosts: only hosts of '
+        'the view late_hosts.');

@@ -24,21 +24,15 @@ begin
     from latest_tick k, worker_ticked w
     where k.is_called;
     vitals_at := (select max(at) from vital);
-    longest_transaction := longest_transaction();
-    inbox_wait := inbox_wait();
-end $$;
-
--- The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen. A login can
--- see that a session of another login has a snapshot, but not since when. For that it must be a member of the other
--- login or of pg_read_all_stats.
-create or replace function longest_transaction() returns interval
-language plpgsql volatile as $$
-begin
-    return greatest(
+    -- The oldest other transaction that has row locks or a snapshot, among those that may be seen. A login can see that
+    -- a session of another login has a snapshot, but not since when. For that it must be a member of the other login or
+    -- of pg_read_all_stats.
+    longest_transaction := greatest(
         (select clock_timestamp() - min(xact_start) from pg_stat_activity
          where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
            and (backend_xid is not null or backend_xmin is not null)),
         (select clock_timestamp() - min(prepared) from pg_prepared_xacts where database = current_database()));
+    inbox_wait := inbox_wait();
 end $$;
 
 create or replace view recrawl.crawl_status as
@@ -49,33 +43,29 @@ select c.as_of, s.paused, n.last_report_at, n.fetches_per_second, n.ready_wait, 
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral crawl_now(c.as_of) n
 cross join setting s;
-comment on view recrawl.crawl_status is
-    'One row: the state of the crawl now. The cost of a query does not grow with the number of pages or hosts.';
-comment on column recrawl.crawl_status.as_of is 'The time of this answer.';
-comment on column recrawl.crawl_status.paused is 'True if the crawl is paused.';
-comment on column recrawl.crawl_status.last_report_at is
-    'The time of the last report; null = there was no report in the last 15 minutes, or no worker for a day.';
-comment on column recrawl.crawl_status.fetches_per_second is
-    'Reported fetches per second: over the last 5 minutes, or since the first report if that was later.';
-comment on column recrawl.crawl_status.ready_wait is
-    'The longest time that a ready host has waited for a crawler. null = no host is ready.';
-comment on column recrawl.crawl_status.hosts_ready is
-    'Ready hosts: a request may start now, and they have a page to fetch. Counted up to 1,000.';
-comment on column recrawl.crawl_status.due is 'Pages that were handed out before and are due again.';
-comment on column recrawl.crawl_status.new_waiting is 'Pages that were never handed out.';
-comment on column recrawl.crawl_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';
-comment on column recrawl.crawl_status.leased is 'Leased pages.';
-comment on column recrawl.crawl_status.leases is 'The number of leases that these pages belong to.';
-comment on column recrawl.crawl_status.oldest_lease_at is 'The time when the oldest of these leases began.';
-comment on column recrawl.crawl_status.next_ready_at is
-    'The first time at which a host has a page to fetch; null = no page waits (or only pages of hosts that are blocked '
-    'until unblock_host), or the crawl is paused.';
-comment on column recrawl.crawl_status.upkeep_at is
-    'The time of the last upkeep, the regular work on the queue. A worker does it, or a crawler if no worker runs.';
-comment on column recrawl.crawl_status.worker_is_running is 'True if a worker did upkeep in the last 5 seconds.';
-comment on column recrawl.crawl_status.vitals_at is 'The time of the newest row of the view vitals.';
-comment on column recrawl.crawl_status.longest_transaction is
-    'The age of the oldest open transaction in this database, without the transaction that asks. A transaction counts '
-    'if it has locked rows or keeps an old snapshot, and if the owner of recrawl may see it.';
-comment on column recrawl.crawl_status.inbox_wait is
-    'How long the oldest entry of the inbox has waited for upkeep; null = the inbox is empty.';
+select describe_view('recrawl.crawl_status',
+    'One row: the state of the crawl now. The cost of a query does not grow with the number of pages or hosts.',
+    'as_of', 'The time of this answer.',
+    'paused', 'True if the crawl is paused.',
+    'last_report_at', 'The time of the last report; null = there was no report in the last 15 minutes, or no worker '
+        'for a day.',
+    'fetches_per_second', 'Reported fetches per second: over the last 5 minutes, or since the first report if that was '
+        'later.',
+    'ready_wait', 'The longest time that a ready host has waited for a crawler. null = no host is ready.',
+    'hosts_ready', 'Ready hosts: a request may start now, and they have a page to fetch. Counted up to 1,000.',
+    'due', 'Pages that were handed out before and are due again.',
+    'new_waiting', 'Pages that were never handed out.',
+    'is_estimate', 'True if due and new_waiting are estimates from a sample.',
+    'leased', 'Leased pages.',
+    'leases', 'The number of leases that these pages belong to.',
+    'oldest_lease_at', 'The time when the oldest of these leases began.',
+    'next_ready_at', 'The first time at which a host has a page to fetch; null = no page waits (or only pages of hosts '
+        'that are blocked until unblock_host), or the crawl is paused.',
+    'upkeep_at', 'The time of the last upkeep, the regular work on the queue. A worker does it, or a crawler if no '
+        'worker runs.',
+    'worker_is_running', 'True if a worker did upkeep in the last 5 seconds.',
+    'vitals_at', 'The time of the newest row of the view vitals.',
+    'longest_transaction', 'The age of the oldest open transaction in this database, without the transaction that '
+        'asks. A transaction counts if it has locked rows or keeps an old snapshot, and if the owner of recrawl may '
+        'see it.',
+    'inbox_wait', 'How long the oldest entry of the inbox has waited for upkeep; null = the inbox is empty.');

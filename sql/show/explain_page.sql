@@ -1,24 +1,6 @@
 -- explain_page: says what is known of a page, and why it is not handed out now. Each row has a topic, a code, a
 -- sentence, advice, and the figures. The function only reads, and all rows come from one snapshot.
---
---     topic    codes
---     page     known
---     now      no page          invalid, no_page, is_host, unknown, excluded_url, host_full, being_added
---              not live         excluded, kept_out, gone, moved
---              leased           leased, lease_expired
---              in the inbox     inbox
---              crawl or host    paused, host_blocked, host_busy, clock
---              not due          declined, done, set_due, denied, unreported, missing, given_up, backing_off,
---                               brought_forward, not_due
---              a revisit        host_gap, crawlers
---              a new page       new_place, new_share, new_after_revisits, new_class, new_gap, new_crawlers, new_budget
---     also     the other reasons why it is not handed out now, with the same codes
---     last     never_reported, last_fetched, last_missing, last_failed, last_throttled, last_denied, last_gone,
---              last_moved
---     often    price, capped, exploration, longest_interval, policy, nothing_left, closed, shortest_interval, never,
---              pinned, pinned_less, as_it_changes, unallocated, first_fetch, resting
---     changes  rate_pinned, rate_learned, rate_guessed
---     value    value_pinned, value_scored, value_guessed
+-- docs/explain.md lists the codes.
 
 -- The reasons why a live page is not handed out now, the reason that lasts longest first. If a hold of explain_holds()
 -- applies, the reasons about the turn of the page are left out. Exceptions: host_gap, new_place and new_budget, which

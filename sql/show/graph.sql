@@ -12,19 +12,13 @@ from page p
 left join link l using (page_id)
 left join page_score c using (page_id)
 where p.state = 'live';
-comment on view recrawl.graph_node is
+select describe_view('recrawl.graph_node',
     'One row for each page in the crawl, with its links and scores. in_links and the scores come from the last run of '
-    'the job opic.';
-select copy_comments('recrawl.graph_node');
-comment on column recrawl.graph_node.url is 'The URL that is requested.';
-comment on column recrawl.graph_node.out_links is
-    'The number of pages that it links to. Pages that left the crawl count too. null = no report named its links.';
-comment on column recrawl.graph_node.in_links is
-    'The number of pages that link to it; null = the job opic has not scored it yet.';
-comment on column recrawl.graph_node.importance is
-    'How often a reader who follows links at random reaches the page; 1 is the average. null = not computed, because '
-    'the setting importance_weight is 0.';
-comment on column recrawl.graph_node.relevance is 'How well it fits your subject, 0 to 1; null = unknown.';
+    'the job opic.',
+    'out_links', 'The number of pages that it links to. Pages that left the crawl count too. null = no report named '
+        'its links.',
+    'in_links', 'The number of pages that link to it; null = the job opic has not scored it yet.',
+    'relevance', 'How well it fits your subject, 0 to 1; null = unknown.');
 
 create or replace view recrawl.graph_link as
 select l.page_id as source_id, t.target_id
@@ -32,10 +26,10 @@ from link l
 join page s on s.page_id = l.page_id and s.state = 'live'
 cross join lateral unpacked(l.targets) as t (target_id)
 join page p on p.page_id = t.target_id and p.state = 'live';
-comment on view recrawl.graph_link is
-    'One row for each link between two pages in the crawl. Two links between the same pages are one row.';
-comment on column recrawl.graph_link.source_id is 'The page that has the link.';
-comment on column recrawl.graph_link.target_id is 'The page that the link leads to.';
+select describe_view('recrawl.graph_link',
+    'One row for each link between two pages in the crawl. Two links between the same pages are one row.',
+    'source_id', 'The page that has the link.',
+    'target_id', 'The page that the link leads to.');
 
 -- The live pages among the given ones, with their scores, in the given order.
 create or replace function scored(page_ids bigint[]) returns setof recrawl.scored_page

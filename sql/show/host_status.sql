@@ -23,39 +23,27 @@ join host_name n on n.host_id = h.host_id and n.name = h.name
 cross join setting s
 join host_terms common on common.host_id = 0
 left join host_terms t on t.host_id = h.host_id;
-comment on view recrawl.host_status is
-    'One row for each host: its limits, its next slot, its block, and its part in the last allocation.';
-select copy_comments('recrawl.host_status');
-comment on column recrawl.host_status.host is 'Host name or address, without port.';
-comment on column recrawl.host_status.gap is 'The least time between two requests to the host.';
-comment on column recrawl.host_status.slot_every is
-    'Time between two slots: the gap plus the window in which a request may start (setting window_share).';
-comment on column recrawl.host_status.price is
-    'The smallest gain for which a page of the host gets one more fetch per day. A capped host has a price of its '
-    'own.';
-comment on column recrawl.host_status.capped is
-    'True if the gap, and not the budget, limits the fetches of the host; null = it took no part in the last '
-    'allocation.';
-comment on column recrawl.host_status.frequency is
-    'Fetches per day that the last allocation gave to all pages of the host together, accurate to 0.1 %.';
-comment on column recrawl.host_status.min_frequency is
-    'Fetches per day that a page of the host gets at least, if its interval is not pinned.';
-comment on column recrawl.host_status.pins_kept is
-    'The share of the fetches for pinned intervals that the pages of the host get. It is below 1 if the slots of the '
-    'host or the budget are not enough.';
-comment on column recrawl.host_status.next_slot_at is
-    'The first time at which a request may start; null = the host had no request yet.';
-comment on column recrawl.host_status.ready_at is
-    'The time when next_pages looks at the host next; null = the host has no page to fetch, or is blocked until '
-    'unblock_host.';
-comment on column recrawl.host_status.has_new is 'True if some of its pages were never handed out.';
-comment on column recrawl.host_status.failures is
-    'Failed requests since the count began. At a failure the count begins anew if fewer than half of the pages that '
-    'were handed out since its beginning failed. It also begins anew when the host is blocked because of failures.';
-comment on column recrawl.host_status.max_pages is
-    'The host takes in no more pages than this; null = the setting max_pages_per_host applies.';
-comment on column recrawl.host_status.prior_changes is
-    'The guess for a new page of the host: it starts as if recrawl had seen prior_changes changes in prior_days days. '
-    'null = the guess is the same as for other hosts.';
-comment on column recrawl.host_status.blocked_until is
-    'The end of the block. The year 9999 = until unblock_host is called; null = the host is not blocked.';
+select describe_view('recrawl.host_status',
+    'One row for each host: its limits, its next slot, its block, and its part in the last allocation.',
+    'host', 'Host name or address, without port.',
+    'gap', 'The least time between two requests to the host.',
+    'slot_every', 'Time between two slots: the gap plus the window in which a request may start (setting '
+        'window_share).',
+    'price', 'The smallest gain for which a page of the host gets one more fetch per day. A capped host has a price of '
+        'its own.',
+    'capped', 'True if the gap, and not the budget, limits the fetches of the host; null = it took no part in the last '
+        'allocation.',
+    'min_frequency', 'Fetches per day that a page of the host gets at least, if its interval is not pinned.',
+    'pins_kept', 'The share of the fetches for pinned intervals that the pages of the host get. It is below 1 if the '
+        'slots of the host or the budget are not enough.',
+    'next_slot_at', 'The first time at which a request may start; null = the host had no request yet.',
+    'ready_at', 'The time when next_pages looks at the host next; null = the host has no page to fetch, or is blocked '
+        'until unblock_host.',
+    'has_new', 'True if some of its pages were never handed out.',
+    'failures', 'Failed requests since the count began. At a failure the count begins anew if fewer than half of the '
+        'pages that were handed out since its beginning failed. It also begins anew when the host is blocked because '
+        'of failures.',
+    'prior_changes', 'The guess for a new page of the host: it starts as if recrawl had seen prior_changes changes in '
+        'prior_days days. null = the guess is the same as for other hosts.',
+    'blocked_until', 'The end of the block. The year 9999 = until unblock_host is called; null = the host is not '
+        'blocked.');

@@ -16,25 +16,21 @@ cross join lateral (select * from host h where h.host_id = l.host_id offset 0) h
 cross join setting s
 cross join (select clock_timestamp() as now offset 0) c
 order by l.oldest_due;
-comment on view recrawl.late_hosts is
-    'The 200 hosts whose late revisits have waited longest. A revisit is a fetch of a page that was handed out '
-    'before. A worker finds the hosts every five minutes. waits_for and the block show the present state.';
-select copy_comments('recrawl.late_hosts');
-comment on column recrawl.late_hosts.host is 'Host name or address, without port.';
-comment on column recrawl.late_hosts.late is
-    'How late the oldest due revisit of the host was when the worker found it.';
-comment on column recrawl.late_hosts.waits_for is
-    'The reason for the wait. crawler: the host is ready. gap: a request started a moment ago, or the host is '
-    'one_at_a_time and a page is leased. block: the host is blocked.';
-comment on column recrawl.late_hosts.gap is 'The least time between two requests to the host.';
-comment on column recrawl.late_hosts.blocked_until is 'The end of the block; null = the host is not blocked.';
+select describe_view('recrawl.late_hosts',
+    'The 200 hosts whose late revisits have waited longest. A revisit is a fetch of a page that was handed out before. '
+    'A worker finds the hosts every five minutes. waits_for and the block show the present state.',
+    'host', 'Host name or address, without port.',
+    'late', 'How late the oldest due revisit of the host was when the worker found it.',
+    'waits_for', 'The reason for the wait. crawler: the host is ready. gap: a request started a moment ago, or the '
+        'host is one_at_a_time and a page is leased. block: the host is blocked.',
+    'gap', 'The least time between two requests to the host.',
+    'blocked_until', 'The end of the block; null = the host is not blocked.');
 
 create or replace view recrawl.capped_hosts as
 select h.name as host, b.pages, b.gap, b.slot_every, b.wanted, b.frequency, b.half_gap_gain, b.as_of
 from capped_hosts b
 cross join lateral (select h.name from host h where h.host_id = b.host_id offset 0) h
 order by b.half_gap_gain desc;
-comment on view recrawl.capped_hosts is
-    'The 200 hosts where a shorter gap would raise the result of the last allocation most, in this order.';
-select copy_comments('recrawl.capped_hosts');
-comment on column recrawl.capped_hosts.host is 'Host name or address, without port.';
+select describe_view('recrawl.capped_hosts',
+    'The 200 hosts where a shorter gap would raise the result of the last allocation most, in this order.',
+    'host', 'Host name or address, without port.');

@@ -18,12 +18,10 @@ create or replace view recrawl.internal_state as
 select c.name, c.value, c.as_time, c.meaning
 from cells() c
 order by length(c.name), c.name;
-comment on view recrawl.internal_state is
-    'The numbers that recrawl keeps in sequences: counters, and times such as the last upkeep.';
-comment on column recrawl.internal_state.name is 'The name of the sequence in the schema recrawl_internal.';
-comment on column recrawl.internal_state.value is
-    'The number: a count, microseconds since 1970, or one bit for each class (a group of new pages with similar '
-    'values). null = it was never written.';
-comment on column recrawl.internal_state.as_time is 'The number as a time; null = it is not a time.';
-comment on column recrawl.internal_state.meaning is
-    'The meaning of the number, its writers, and the effect of a wrong value.';
+select describe_view('recrawl.internal_state',
+    'The numbers that recrawl keeps in sequences: counters, and times such as the last upkeep.',
+    'name', 'The name of the sequence in the schema recrawl_internal.',
+    'value', 'The number: a count, microseconds since 1970, or one bit for each class (a group of new pages with '
+        'similar values). null = it was never written.',
+    'as_time', 'The number as a time; null = it is not a time.',
+    'meaning', 'The meaning of the number, its writers, and the effect of a wrong value.');

@@ -9,9 +9,8 @@ select job, started_at,
             else 'is running' end as message
 from job j
 order by started_at;
-comment on view recrawl.job_run is
-    'One row for each run of a batch job. The jobs upkeep, vitals and retention run all the time, so their normal '
-    'runs have no row. They get a row when they begin to fail, and another one when they work again.';
-select copy_comments('recrawl.job_run');
-comment on column recrawl.job_run.seconds is 'How long the run took, or how long it has been running.';
-comment on column recrawl.job_run.ok is 'True if the run succeeded; null while it runs.';
+select describe_view('recrawl.job_run',
+    'One row for each run of a batch job. The jobs upkeep, vitals and retention run all the time, so their normal runs '
+    'have no row. They get a row when they begin to fail, and another one when they work again.',
+    'seconds', 'How long the run took, or how long it has been running.',
+    'ok', 'True if the run succeeded; null while it runs.');

@@ -8,9 +8,7 @@ select l.lease_id,
        sum(l.unreported)::int as unreported
 from lease l
 group by l.lease_id;
-comment on view recrawl.lease_status is
+select describe_view('recrawl.lease_status',
     'One row for each lease: a call of next_pages whose pages are not all reported yet. When the lease ends, other '
-    'crawlers get its unreported pages.';
-select copy_comments('recrawl.lease_status');
-comment on column recrawl.lease_status.lease_until is 'The end of the lease.';
-comment on column recrawl.lease_status.pages is 'The number of its pages.';
+    'crawlers get its unreported pages.',
+    'pages', 'The number of its pages.');

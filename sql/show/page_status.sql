@@ -36,42 +36,26 @@ cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, commo
 cross join lateral rate_interval(b.changes, b.days) i
 left join lateral frequency_of(p.pinned_interval, own, common, highest_frequency(s), p.value, b.rate) f
     on takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
-comment on view recrawl.page_status is 'One row for each page, with everything that recrawl knows of it.';
-select copy_comments('recrawl.page_status');
-comment on column recrawl.page_status.url is 'The URL that is requested.';
-comment on column recrawl.page_status.host is 'The host of the page.';
-comment on column recrawl.page_status.value is 'How much a fresh copy is worth, boosts included; 1 is the average.';
-comment on column recrawl.page_status.pinned_value is
-    'The value without boosts, if add_pages or set_value gave one; otherwise null.';
-comment on column recrawl.page_status.hub is
-    'High if the page links to good pages; 1 is the average. The last run of the job opic computed hub, authority and '
-    'importance.';
-comment on column recrawl.page_status.importance is
-    'How often a reader who follows links at random reaches the page; 1 is the average. null = not computed, because '
-    'the setting importance_weight is 0.';
-comment on column recrawl.page_status.relevance is
-    'How well it fits your subject, 0 to 1. null = unknown, which counts as 0.5.';
-comment on column recrawl.page_status.rate is 'Changes per day, pinned or learned.';
-comment on column recrawl.page_status.rate_low is
-    'The page changes more often than this with a probability of 95 %. In changes per day.';
-comment on column recrawl.page_status.rate_high is
-    'The page changes less often than this with a probability of 95 %. In changes per day.';
-comment on column recrawl.page_status.frequency is
-    'Fetches per day. null = the page takes no part in allocation: it was never fetched and has no pinned rate, '
-    'it fails too often, or its state is done, declined, gone, moved, excluded or kept_out. Before the first '
-    'allocation: one fetch per pinned interval, otherwise the pinned rate, otherwise the setting frequency.';
-comment on column recrawl.page_status.due_at is
-    'The time when the page is due. For a leased page: the time when it was due. null = it waits among the new pages, '
-    'is leased for the first time, or is gone or moved. The year 9999 = it is not fetched until you call fetch_now, or '
-    'add_pages with due.';
-comment on column recrawl.page_status.state is
-    'new: not fetched yet. live: fetched. denied: robots.txt forbids it; tried again after 7 days. failing: it '
-    'failed max_attempts times; tried rarely. done: a crawler or add_pages gave it the due time infinity. '
-    'declined: its crawler will never request it. gone: 410. moved: a permanent redirect. excluded: by a pattern. '
-    'kept_out: by keep_out().';
-comment on column recrawl.page_status.etag is 'Etag of the last successful fetch.';
-comment on column recrawl.page_status.last_modified is 'Last-Modified of the last successful fetch.';
-comment on column recrawl.page_status.content_hash is 'Hash of the last successful fetch, as the crawler reported it.';
-comment on column recrawl.page_status.sketch is
-    'Sketch of the last successful fetch: eight numbers that stand for the text. sketch_distance compares two.';
-comment on column recrawl.page_status.meta is 'Any JSON of yours. next_pages returns it.';
+select describe_view('recrawl.page_status',
+    'One row for each page, with everything that recrawl knows of it.',
+    'host', 'The host of the page.',
+    'pinned_value', 'The value without boosts, if add_pages or set_value gave one; otherwise null.',
+    'relevance', 'How well it fits your subject, 0 to 1. null = unknown, which counts as 0.5.',
+    'rate', 'Changes per day, pinned or learned.',
+    'rate_low', 'The page changes more often than this with a probability of 95 %. In changes per day.',
+    'rate_high', 'The page changes less often than this with a probability of 95 %. In changes per day.',
+    'frequency', 'Fetches per day. null = the page takes no part in allocation: it was never fetched and has no pinned '
+        'rate, it fails too often, or its state is done, declined, gone, moved, excluded or kept_out. Before the first '
+        'allocation: one fetch per pinned interval, otherwise the pinned rate, otherwise the setting frequency.',
+    'due_at', 'The time when the page is due. For a leased page: the time when it was due. null = it waits among the '
+        'new pages, is leased for the first time, or is gone or moved. The year 9999 = it is not fetched until you '
+        'call fetch_now, or add_pages with due.',
+    'state', 'new: not fetched yet. live: fetched. denied: robots.txt forbids it; tried again after 7 days. failing: '
+        'it failed max_attempts times; tried rarely. done: a crawler or add_pages gave it the due time infinity. '
+        'declined: its crawler will never request it. gone: 410. moved: a permanent redirect. excluded: by a pattern. '
+        'kept_out: by keep_out().',
+    'etag', 'Etag of the last successful fetch.',
+    'last_modified', 'Last-Modified of the last successful fetch.',
+    'content_hash', 'Hash of the last successful fetch, as the crawler reported it.',
+    'sketch', 'Sketch of the last successful fetch: eight numbers that stand for the text. sketch_distance compares '
+        'two.');

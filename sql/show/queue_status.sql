@@ -21,22 +21,19 @@ select q.due, q.waiting_new as new_waiting, q.leased, q.oldest_due, q.oldest_is_
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral queue_now(c.as_of) q
 cross join setting s;
-comment on view recrawl.queue_status is
+select describe_view('recrawl.queue_status',
     'One row with counts of pages: due again, new and leased. If the queue is larger than 1.6 MB, the counts are '
-    'estimates from a sample. A revisit is a fetch of a page that was handed out before.';
-comment on column recrawl.queue_status.due is 'Pages that were handed out before and are due again.';
-comment on column recrawl.queue_status.new_waiting is
-    'Pages that were never handed out. A page that was added with a due time counts as new until upkeep has seen it.';
-comment on column recrawl.queue_status.leased is 'Leased pages.';
-comment on column recrawl.queue_status.oldest_due is
-    'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due. If oldest_is_exact is false, '
-    'null can also mean that none was found.';
-comment on column recrawl.queue_status.next_ready_at is
-    'The first time at which a host has a page to fetch; null = no page waits (or only pages of hosts that are blocked '
-    'until unblock_host), or the crawl is paused.';
-comment on column recrawl.queue_status.paused is 'True if the crawl is paused.';
-comment on column recrawl.queue_status.as_of is 'The time of this answer.';
-comment on column recrawl.queue_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';
-comment on column recrawl.queue_status.oldest_is_exact is
-    'True if no revisit has an earlier due time. False if there are very many hosts: then only the hosts '
-    'in the view late_hosts are compared. Also false if more than 20 hosts would have to be checked.';
+    'estimates from a sample. A revisit is a fetch of a page that was handed out before.',
+    'due', 'Pages that were handed out before and are due again.',
+    'new_waiting', 'Pages that were never handed out. A page that was added with a due time counts as new until upkeep '
+        'has seen it.',
+    'leased', 'Leased pages.',
+    'oldest_due', 'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due. If '
+        'oldest_is_exact is false, null can also mean that none was found.',
+    'next_ready_at', 'The first time at which a host has a page to fetch; null = no page waits (or only pages of hosts '
+        'that are blocked until unblock_host), or the crawl is paused.',
+    'paused', 'True if the crawl is paused.',
+    'as_of', 'The time of this answer.',
+    'is_estimate', 'True if due and new_waiting are estimates from a sample.',
+    'oldest_is_exact', 'True if no revisit has an earlier due time. False if there are very many hosts: then only the '
+        'hosts in the view late_hosts are compared. Also false if more than 20 hosts would have to be checked.');

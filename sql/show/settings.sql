@@ -15,8 +15,9 @@ from setting s
 cross join setting_column c
 cross join lateral (select c.name = 'budget' and s.budget_is_measured as is_measured) m
 order by c.place;
-comment on view recrawl.settings is 'One row for each setting. set_setting changes a setting.';
-comment on column recrawl.settings.name is 'The name of the setting.';
-comment on column recrawl.settings.value is 'The value as text; null = it has no value.';
-comment on column recrawl.settings.unit is 'The unit of the value.';
-comment on column recrawl.settings.meaning is 'The effect of the setting.';
+select describe_view('recrawl.settings',
+    'One row for each setting. set_setting changes a setting.',
+    'name', 'The name of the setting.',
+    'value', 'The value as text; null = it has no value.',
+    'unit', 'The unit of the value.',
+    'meaning', 'The effect of the setting.');

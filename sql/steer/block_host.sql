@@ -6,14 +6,12 @@ language plpgsql volatile as $$
 declare
     id bigint;
 begin
-    if until is null or until <= t then
-        perform refuse(format('block_host: until must be in the future, got %s', coalesce(until::text, 'null')));
-    end if;
+    perform refuse(format('block_host: until must be in the future, got %s', coalesce(until::text, 'null')))
+    where until is null or until <= t;
     id := host_named('block_host', host);
     until := case when within_reach(until) then until else 'infinity' end;
     perform block_until(id, until, coalesce(reason, 'blocked by the operator'), 0::smallint, t),
-            note_event(t, 'host', name_of_host(id), format('blocked until %s%s', time_in_text(until), ': ' || reason),
-                       session_user),
+            note_event(t, 'host', name_of_host(id), format('blocked until %s%s', time_in_text(until), ': ' || reason)),
             ask_for_allocation(t);
 end $$;
 
@@ -35,11 +33,9 @@ language plpgsql volatile as $$
 declare
     id constant bigint := host_id_of('unblock_host', host);
 begin
-    if id is null then
-        perform refuse(format('unblock_host: host must be one that is known, got %L', host));
-    end if;
+    perform refuse(format('unblock_host: host must be one that is known, got %L', host)) where id is null;
     perform block_until(id, null, null, 0::smallint, t),
-            note_event(t, 'host', name_of_host(id), 'unblocked', session_user),
+            note_event(t, 'host', name_of_host(id), 'unblocked'),
             ask_for_allocation(t);
 end $$;
 

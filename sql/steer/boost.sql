@@ -30,9 +30,8 @@ declare
 begin
     perform check_pattern('boost', pattern);
     lock table boost in share update exclusive mode;    -- two boosts at once would not see each other
-    if factor not between 1e-6 and 1e6 then
-        perform refuse(format('boost: factor must lie between 1e-6 and 1e6, or be null, got %s', factor));
-    end if;
+    perform refuse(format('boost: factor must lie between 1e-6 and 1e6, or be null, got %s', factor))
+    where factor not between 1e-6 and 1e6;
     if factor is distinct from 1 and factor is not null then
         insert into boost as b (pattern, factor, since) values (boost_at.pattern, boost_at.factor, t)
         on conflict on constraint boost_pkey do update set
@@ -52,7 +51,7 @@ begin
     perform note_event(t, 'pages', pattern, case
                 when factor = 1 or factor is null then 'no longer boosted'
                 else format('boosted: worth %s times as much', factor::real) end
-                || coalesce(', ' || live || ' pages', ''), session_user),
+                || coalesce(', ' || live || ' pages', '')),
             ask_for_allocation(t);
     return live;
 end $$;

@@ -45,7 +45,7 @@ begin
     perform take_out(page_ids, 'kept_out');
     delete from page p where p.page_id = any (page_ids);
     get diagnostics gone = row_count;
-    perform note_now('pages', format('%s pages', gone), 'deleted') where gone > 0;
+    perform note_event(clock_timestamp(), 'pages', format('%s pages', gone), 'deleted') where gone > 0;
     return gone;
 end $$;
 comment on function recrawl.delete_pages is

@@ -63,7 +63,7 @@ begin
     for update;
     delete from inbox i
     where i.old_due is null and i.old_rank is null and not i.revived and i.page_id in (select unnest(doomed));
-    perform note_now('pages', pattern, format('excluded: %s pages were taken out', gone));
+    perform note_event(clock_timestamp(), 'pages', pattern, format('excluded: %s pages were taken out', gone));
     return gone;
 exception when lock_not_available then
     raise exception using
@@ -100,7 +100,7 @@ begin
           and not exists (select from exclusion e where u.canonical ~ e.pattern)
         order by p.page_id
         for update of p));
-    perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
+    perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back));
     return back;
 end $$;
 

@@ -47,7 +47,7 @@ declare
 begin
     perform check_isolation('keep_out');
     gone := take_out(page_ids, 'kept_out');
-    perform note_now('pages', format('%s pages', gone), 'kept_out') where gone > 0;
+    perform note_event(clock_timestamp(), 'pages', format('%s pages', gone), 'kept_out') where gone > 0;
     return gone;
 end $$;
 comment on function recrawl.keep_out is

@@ -14,9 +14,7 @@ declare
     took  float8;                      -- milliseconds
     url   text;
 begin
-    if pattern is null or pattern = '' then
-        perform refuse(format('%s: pattern must not be empty', verb));
-    end if;
+    perform refuse(format('%s: pattern must not be empty', verb)) where coalesce(pattern, '') = '';
     -- The pattern is the key of its table, and an index refuses longer keys. A long pattern also takes long to compile,
     -- once in each session.
     if octet_length(pattern) > 2600 then

@@ -5,7 +5,7 @@ language plpgsql volatile security definer as $$
 begin
     update setting set paused = true where not paused;
     if found then
-        perform note_now('crawl', 'paused', 'the crawl was paused');
+        perform note_event(clock_timestamp(), 'crawl', 'paused', 'the crawl was paused');
     end if;
 end $$;
 comment on function recrawl.pause is
@@ -16,7 +16,7 @@ language plpgsql volatile security definer as $$
 begin
     update setting set paused = false where paused;
     if found then
-        perform note_now('crawl', 'paused', 'the crawl was resumed');
+        perform note_event(clock_timestamp(), 'crawl', 'paused', 'the crawl was resumed');
     end if;
 end $$;
 comment on function recrawl.resume is 'Ends the pause: next_pages hands out pages again.';

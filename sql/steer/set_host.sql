@@ -2,15 +2,12 @@
 
 -- The values that set_host has set for a host.
 create or replace function said_of_host(host_id bigint) returns jsonb
-language plpgsql volatile as $$
+language sql volatile as $$
 -- plans: lookups
-begin
-    return (
-        select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', n.max_pages,
-                                  'one_at_a_time', h.one_at_a_time)
-        from host h join host_name n on n.name = h.name
-        where h.host_id = said_of_host.host_id);
-end $$;
+    select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', n.max_pages, 'one_at_a_time', h.one_at_a_time)
+    from host h join host_name n on n.name = h.name
+    where h.host_id = said_of_host.host_id
+$$;
 
 create or replace function set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]
@@ -19,20 +16,13 @@ language plpgsql volatile as $$
 -- plans: lookups; writes host, host_name; locks new keys, host, host_name
 declare
     id     bigint;
-    bad    text;
     before jsonb;
 begin
-    if in_seconds(gap) not between interval '1 millisecond' and interval '30 days' then
-        perform refuse(format('set_host: gap must lie between 1 millisecond and 30 days, got %s', gap));
-    end if;
-    if max_pages < 0 then
-        perform refuse(format('set_host: max_pages must not be negative, got %s', max_pages));
-    end if;
-    select r into bad from unnest(reset) as r where r is null or r not in ('gap', 'max_pages', 'one_at_a_time') limit 1;
-    if found then
-        perform refuse(format('set_host: reset may hold gap, max_pages and one_at_a_time, got %s',
-                              coalesce(bad, 'null')));
-    end if;
+    perform refuse(format('set_host: gap must lie between 1 millisecond and 30 days, got %s', gap))
+    where in_seconds(gap) not between interval '1 millisecond' and interval '30 days';
+    perform refuse(format('set_host: max_pages must not be negative, got %s', max_pages)) where max_pages < 0;
+    perform refuse(format('set_host: reset may hold gap, max_pages and one_at_a_time, got %s', coalesce(r, 'null')))
+    from unnest(reset) as r where r is null or r not in ('gap', 'max_pages', 'one_at_a_time');
 
     reset := coalesce(reset, '{}');
     id := host_named('set_host', set_host_at.host);
@@ -56,7 +46,7 @@ begin
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
     where n.host_id = id;
     perform renew_ready_at(id, t), ask_for_allocation(t);
-    perform note_event(t, 'host', name_of_host(id), c.changes, session_user)
+    perform note_event(t, 'host', name_of_host(id), c.changes)
     from (select string_agg(format('%s: %s → %s', key, coalesce(before ->> key, 'none'), coalesce(value, 'none')), ', '
                             order by key) as changes
           from jsonb_each_text(said_of_host(id)) where value is distinct from before ->> key) c

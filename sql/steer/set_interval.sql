@@ -25,9 +25,8 @@ declare
     steered bigint[];                  -- pages that get the interval
     waiting bigint[];                  -- pages among them that have no due time or are never due
 begin
-    if in_seconds(every) not between interval '1 second' and interval '87660 hours' then
-        perform refuse(format('set_interval: every must lie between 1 second and 10 years, got %s', every));
-    end if;
+    perform refuse(format('set_interval: every must lie between 1 second and 10 years, got %s', every))
+    where in_seconds(every) not between interval '1 second' and interval '87660 hours';
     every := in_seconds(every);
     select * into s from setting;
     with
@@ -73,7 +72,7 @@ begin
         end if;
         perform note_event(t, 'pages', format('%s pages', cardinality(steered)),
                            coalesce('pinned to be fetched every ' || justify_hours(every),
-                                    'fetched as often as they are worth again'), session_user),
+                                    'fetched as often as they are worth again')),
                 ask_for_allocation(t);
     end if;
     return query select a.* from unnest(answers) a;
@@ -104,11 +103,10 @@ begin
 end $$;
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page
-language plpgsql volatile security definer as $$
-begin
-    perform check_isolation('set_interval');
-    return query select * from set_interval_at(clock_timestamp(), page_ids, every);
-end $$;
+language sql volatile security definer as $$
+    select check_isolation('set_interval');
+    select * from set_interval_at(clock_timestamp(), page_ids, every)
+$$;
 comment on function recrawl.set_interval is
 'Pins pages: sets the time between two fetches of each. Then the value of a page has no effect on this time. Returns one
 row for each page, in the same order. code is ok, unknown_page, not_live or invalid. not_live: recrawl does not

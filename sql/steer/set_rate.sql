@@ -6,9 +6,7 @@ language plpgsql volatile as $$
 declare
     frequency float8;
 begin
-    if problem_with_amount('rate', rate) is not null then
-        perform refuse('set_rate: ' || problem_with_amount('rate', rate));
-    end if;
+    perform refuse('set_rate: ' || why) from problem_with_amount('rate', rate) as why where why is not null;
     update page p set pinned_rate = set_rate_at.rate where p.page_id = set_rate_at.page_id;
     if not found then
         perform refuse(format('set_rate: there is no page %s', coalesce(page_id::text, 'null')));

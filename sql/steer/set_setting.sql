@@ -25,10 +25,7 @@ language sql volatile as $$
         ) w
         where planned_due is null or new_due < due_at
     ),
-    -- Their rows get the new due times.
-    due as (
-        update page p set due_at = w.new_due, planned_due = null from wanted w where p.page_id = w.page_id
-    )
+    due as (update page p set due_at = w.new_due, planned_due = null from wanted w where p.page_id = w.page_id)
     insert into inbox (host_id, page_id, old_due) select host_id, page_id, due_at from wanted
 $$;
 
@@ -74,8 +71,7 @@ begin
         when data_exception then
             perform refuse(format('set_setting: %s must be of type %s, got %s', name, type_, value));
     end;
-    perform note_event(t, 'setting', s.name, format('%s → %s', coalesce(shown, 'none'), coalesce(s.value, 'none')),
-                       session_user)
+    perform note_event(t, 'setting', s.name, format('%s → %s', coalesce(shown, 'none'), coalesce(s.value, 'none')))
     from recrawl.settings s where s.name = set_setting_at.name and s.value is distinct from shown;
     if name = 'frequency' and not has_prices() then
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);

@@ -5,9 +5,7 @@ language plpgsql volatile security definer as $$
 -- plans: lookups; writes page; locks page
 begin
     perform check_isolation('set_value');
-    if problem_with_amount('value', value) is not null then
-        perform refuse('set_value: ' || problem_with_amount('value', value));
-    end if;
+    perform refuse('set_value: ' || why) from problem_with_amount('value', value) as why where why is not null;
     update page p set pinned_value = set_value.value where p.page_id = set_value.page_id;
     if not found then
         perform refuse(format('set_value: there is no page %s', coalesce(page_id::text, 'null')));
@@ -29,9 +27,8 @@ language plpgsql volatile security definer as $$
 -- plans: lookups; writes page; locks page
 begin
     perform check_isolation('set_relevance');
-    if not relevance between 0 and 1 then
-        perform refuse(format('set_relevance: relevance must lie between 0 and 1, got %s', relevance));
-    end if;
+    perform refuse(format('set_relevance: relevance must lie between 0 and 1, got %s', relevance))
+    where not relevance between 0 and 1;
     update page p set
         pinned_relevance = case when set_relevance.relevance < least_amount() then 0 else set_relevance.relevance end
     where p.page_id = set_relevance.page_id;

@@ -12,24 +12,14 @@ create or replace function add_pages_at(
 ) returns setof recrawl.added_page
 language plpgsql volatile as $$
 declare
-    n   constant int := cardinality(urls);
-    bad record;
+    n constant int := cardinality(urls);
 begin
     perform check_isolation('add_pages');
-    for bad in
-        select a.name, a.length
-        from (values
-            ('value', cardinality(value)),
-            ('rate', cardinality(rate)),
-            ('due', cardinality(due)),
-            ('meta', cardinality(meta)),
-            ('host', cardinality(host))
-        ) as a (name, length)
-        where a.length not in (1, n)
-    loop
-        perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s',
-                              bad.name, n, bad.length));
-    end loop;
+    perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s',
+                          a.name, n, a.length))
+    from (values ('value', cardinality(value)), ('rate', cardinality(rate)), ('due', cardinality(due)),
+                 ('meta', cardinality(meta)), ('host', cardinality(host))) as a (name, length)
+    where a.length not in (1, n);
 
     host := array(
         select case when h.name is not null then coalesce(plain_host(h.name), '') end

@@ -4,20 +4,14 @@
 create or replace function recrawl.claim(name text) returns text
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes setting; locks setting
-declare
-    owner text;
 begin
     perform check_isolation('claim');
     if name is null or length(name) not between 1 and 200 then
         perform refuse(format('claim: name must be a name of 1 to 200 characters, got %s',
                               coalesce(quote_literal(left(name, 200)), 'null')));
     end if;
-    select claimed_by into owner from setting;
-    if owner is null then
-        update setting set claimed_by = name where claimed_by is null;
-        select claimed_by into owner from setting;
-    end if;
-    return owner;
+    update setting set claimed_by = name where claimed_by is null;
+    return (select claimed_by from setting);
 end $$;
 comment on function recrawl.claim is
 'Claims the crawl for one program, so that crawlers of different kinds do not share it. Returns the owner of the crawl.

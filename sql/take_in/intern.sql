@@ -41,10 +41,7 @@ begin
                 union all select * from parse_url(g.url) where not c.is_clean
             ) p
         ),
-        -- The keys of the valid ones.
-        keyed as (
-            select s.*, case when s.problem is null then url_key(s.canonical) end as key from spelled s
-        )
+        keyed as (select s.*, case when s.problem is null then url_key(s.canonical) end as key from spelled s)
         -- URLs with the same key name the same page, and get the same place.
         select array_agg((
             k.ord, k.place, k.problem, k.key, k.fetch_url, k.canonical, k.host, nullif(k.asked_as, k.host),

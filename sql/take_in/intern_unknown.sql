@@ -19,22 +19,6 @@ begin atomic
     where i.old_due is null and i.old_rank is null;
 end;
 
--- The URLs that max_depth or an excluded pattern keeps out, with the reason.
-create or replace function refused_urls(urls parsed_url[]) returns made_page[]
-language plpgsql stable as $$
--- plans: lookups
-begin
-    return array(
-        select (u.place, u.key, null,
-                case when (u.given).depth > s.max_depth then
-                         format('%s links from the start, the setting max_depth is %s', (u.given).depth, s.max_depth)
-                     else format('matches the excluded pattern %s', e.pattern) end)::made_page
-        from setting s
-        cross join unnest(urls) as u
-        left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
-        where (u.given).depth > s.max_depth or e.pattern is not null);
-end $$;
-
 -- Makes the pages whose hosts may have more. Their hosts have rows. Returns one element for each URL.
 create or replace function insert_pages(t timestamptz, urls parsed_url[], are_links boolean) returns made_page[]
 language plpgsql volatile as $$
@@ -89,10 +73,7 @@ begin
         on conflict (key) do nothing
         returning page_id, host_id
     ),
-    -- The inbox brings them into the queue.
-    entered as (
-        insert into inbox (host_id, page_id) select host_id, page_id from inserted
-    )
+    entered as (insert into inbox (host_id, page_id) select host_id, page_id from inserted)
     select array_agg(m::made_page) into made
     from (
         select n.place, n.key, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end,
@@ -111,11 +92,19 @@ create or replace function intern_unknown(t timestamptz, urls parsed_url[], are_
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion (shared), new keys
 declare
-    refused made_page[];                       -- the URLs that a rule keeps out
+    refused made_page[];                       -- the URLs that max_depth or an excluded pattern keeps out
 begin
     perform skip_lost_ids();                   -- before page ids are drawn
     lock table exclusion in row share mode;    -- see exclude()
-    refused := refused_urls(urls);
+    refused := array(
+        select (u.place, u.key, null,
+                case when (u.given).depth > s.max_depth then
+                         format('%s links from the start, the setting max_depth is %s', (u.given).depth, s.max_depth)
+                     else format('matches the excluded pattern %s', e.pattern) end)::made_page
+        from setting s
+        cross join unnest(urls) as u
+        left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
+        where (u.given).depth > s.max_depth or e.pattern is not null);
     if cardinality(refused) > 0 then
         urls := array(
             select u from unnest(urls) as u

@@ -7,19 +7,11 @@
 --   5. Take the pages off their leases.
 --   6. Store the links. Note pages that moved, and that their site moved back (moved_back.sql).
 --   7. Update the hosts that must change immediately: after 429 or 503, a request outside of its slot, a new crawl
--- delay      or a declined page; or if the leased page that a host waited for is back; or if a host with strikes
--- answered with
---      a page after its block. Other hosts are not locked.
+--      delay or a declined page; or if the leased page that a host waited for is back; or if a host with strikes
+--      answered with a page after its block. Other hosts are not locked.
 --
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
-
--- A row of lease, for the judgement of its pages. `|| '{}'` unpacks an array. Large arrays are stored compressed, and
--- would be unpacked again for each page that is looked up in them.
-create or replace function as_locked(l lease) returns locked_lease
-language sql stable parallel safe
-return (l.lease_id, l.round, l.handed_out_at, l.lease_until, l.busy_hosts, l.page_ids || '{}', l.slots || '{}',
-        l.start_bys || '{}', l.dues || '{}', l.held_dues || '{}')::locked_lease;
 
 -- Judges and records checked results, for report and report_pages.
 create or replace function record_results(t timestamptz, results result[]) returns setof recrawl.report_result
@@ -37,12 +29,13 @@ begin
                where (r.extras).links is not null or (r.extras).redirect_to is not null) then
         led_to := intern_links(t, results);
     end if;
-    -- 2.
+    -- 2. `|| '{}'` unpacks an array. Large arrays are stored compressed, and would be unpacked again for each page that
+    -- is looked up in them.
     leases := array(
-        select l.locked
+        select (l.lease_id, l.round, l.handed_out_at, l.lease_until, l.busy_hosts, l.page_ids || '{}', l.slots || '{}',
+                l.start_bys || '{}', l.dues || '{}', l.held_dues || '{}')::locked_lease
         from (select distinct r.lease_id from unnest(results) r order by 1) r
-        cross join lateral (select as_locked(l) as locked from lease l
-                            where l.lease_id = r.lease_id order by l.round for update) l);
+        cross join lateral (select * from lease l where l.lease_id = r.lease_id order by l.round for update) l);
     -- 3.
     select array_agg(p.page_id), array_agg(p.ctid) into locked
     from (select p.page_id, p.ctid

@@ -12,38 +12,23 @@ language plpgsql volatile as $$
 -- plans: lookups
 declare
     sketches constant int[] := array(select unnest(sketch));
-    bad      record;
 begin
     perform check_isolation('report_pages');
-    for bad in
-        select a.name, a.expected, a.length
-        from (values
-            ('lease_ids', 1, cardinality(lease_ids)),
-            ('statuses', 1, cardinality(statuses)),
-            ('changed', 1, cardinality(changed)),
-            ('fetched_at', 1, cardinality(fetched_at)),
-            ('content_hash', 1, cardinality(content_hash)),
-            ('etag', 1, cardinality(etag)),
-            ('last_modified', 1, cardinality(last_modified)),
-            ('changes', 1, cardinality(changes)),
-            ('sketch', sketch_values(), cardinality(sketch)),
-            ('links', 1, cardinality(links)),
-            ('relevance', 1, cardinality(relevance)),
-            ('retry_after', 1, cardinality(retry_after)),
-            ('crawl_delay', 1, cardinality(crawl_delay)),
-            ('redirect_to', 1, cardinality(redirect_to)),
-            ('robots_denied', 1, cardinality(robots_denied)),
-            ('meta', 1, cardinality(meta)),
-            ('due', 1, cardinality(due)),
-            ('declined', 1, cardinality(declined))
-        ) as a (name, expected, length)
-        where a.length <> a.expected * cardinality(page_ids)
-    loop
-        perform refuse(format('report_pages: %s must have %s for each of the %s page_ids, got %s',
-                              bad.name,
-                              case bad.expected when 1 then 'one element' else bad.expected || ' elements' end,
-                              cardinality(page_ids), bad.length));
-    end loop;
+    perform refuse(format('report_pages: %s must have %s for each of the %s page_ids, got %s', a.name,
+                          case a.expected when 1 then 'one element' else a.expected || ' elements' end,
+                          cardinality(page_ids), a.length))
+    from (values
+        ('lease_ids', 1, cardinality(lease_ids)), ('statuses', 1, cardinality(statuses)),
+        ('changed', 1, cardinality(changed)), ('fetched_at', 1, cardinality(fetched_at)),
+        ('content_hash', 1, cardinality(content_hash)), ('etag', 1, cardinality(etag)),
+        ('last_modified', 1, cardinality(last_modified)), ('changes', 1, cardinality(changes)),
+        ('sketch', sketch_values(), cardinality(sketch)), ('links', 1, cardinality(links)),
+        ('relevance', 1, cardinality(relevance)), ('retry_after', 1, cardinality(retry_after)),
+        ('crawl_delay', 1, cardinality(crawl_delay)), ('redirect_to', 1, cardinality(redirect_to)),
+        ('robots_denied', 1, cardinality(robots_denied)), ('meta', 1, cardinality(meta)),
+        ('due', 1, cardinality(due)), ('declined', 1, cardinality(declined))
+    ) as a (name, expected, length)
+    where a.length <> a.expected * cardinality(page_ids);
 
     return query select * from record_results(t, array(
         select checked((

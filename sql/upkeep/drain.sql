@@ -19,22 +19,13 @@
 -- Three steps: find the places (placed), move the pages (move_in_queues), and give the hosts their new places
 -- (place_hosts).
 
-do $$
-begin
-    if to_regtype('placed_entry') is null then
-        create type placed_entry as (
-            host_id bigint, page_id bigint, new_due timestamptz, new_rank real, is_first boolean, is_live boolean,
-            revived boolean, new_tid tid, queue_tid tid);
-    end if;
-    if to_regtype('queue_changes') is null then
-        create type queue_changes as (host_id bigint, more_pages int, due timestamptz, rank real, id bigint);
-    end if;
-end $$;
-comment on type placed_entry is
+select make_type('placed_entry', '(
+    host_id bigint, page_id bigint, new_due timestamptz, new_rank real, is_first boolean, is_live boolean,
+    revived boolean, new_tid tid, queue_tid tid)',
     'An entry of the inbox with the new place of its page, and with the row in new_page or queue that is at its old '
-    'place. is_first: the entry has no old place.';
-comment on type queue_changes is
-    'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.';
+    'place. is_first: the entry has no old place.');
+select make_type('queue_changes', '(host_id bigint, more_pages int, due timestamptz, rank real, id bigint)',
+    'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.');
 
 -- The place where the page of each entry belongs, and the row at its old place. The old places are found with one index
 -- look-up for each entry. A plain join would be planned in the other direction if the table was once empty, and would
@@ -77,10 +68,7 @@ declare
 begin
     -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
     with
-    -- The entries, as rows.
-    entry as materialized (
-        select * from unnest(entries) e
-    ),
+    entry as materialized (select * from unnest(entries) e),
     -- New pages leave their old places: they get another place, or are dead.
     left_new as (
         delete from new_page n using entry e where n.ctid = e.new_tid returning n.page_id
@@ -93,12 +81,9 @@ begin
     moved as (
         update queue q set due_at = e.new_due from entry e where e.new_due is not null and q.ctid = e.queue_tid
     ),
-    -- Pages that live again.
-    revived_page as materialized (
-        select host_id, page_id from entry where revived
-    ),
-    -- Those that have a place: they are leased, or have never left. This reads all pages of their hosts, once. The set
-    -- in memory is the small one: with all pages of a large host in it, PostgreSQL would not hash it.
+    revived_page as materialized (select host_id, page_id from entry where revived),
+    -- Pages that live again and have a place: they are leased, or have never left. This reads all pages of their hosts,
+    -- once. The set in memory is the small one: with all pages of a large host in it, PostgreSQL would not hash it.
     has_place as materialized (
         select q.page_id from queue q
         where q.host_id in (select host_id from revived_page)
@@ -246,10 +231,7 @@ begin
     first_of_page as (
         select distinct on (page_id) tid from oldest order by page_id, at
     ),
-    -- These entries leave the inbox.
-    taken_out as (
-        delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*
-    )
+    taken_out as (delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*)
     select array_agg(o::inbox) into entries from taken_out o;
     if entries is not null then
         perform place_hosts(t, move_in_queues(placed(entries)), s) from setting s;

@@ -1,12 +1,7 @@
 -- Gives back the slots of pages that were not requested.
 
-do $$
-begin
-    if to_regtype('slot_of_host') is null then
-        create type slot_of_host as (host_id bigint, slot timestamptz, start_by timestamptz);
-    end if;
-end $$;
-comment on type slot_of_host is 'A time in which a request to a host may start.';
+select make_type('slot_of_host', '(host_id bigint, slot timestamptz, start_by timestamptz)',
+    'A time in which a request to a host may start.');
 
 -- Updates hosts whose pages come back from a lease. slots: those that no request used; null = none. They are given back
 -- from the last to the first. If a slot is the last of its host, last_start_by becomes the slot minus the gap. If the

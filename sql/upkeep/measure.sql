@@ -13,16 +13,10 @@
 -- fetch less in a day than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean
 -- over the day. If only new pages wait, it is the speed at work.
 
-do $$
-begin
-    if to_regtype('measured') is null then
-        create type measured as (short_share float8, now float8, hour float8, most float8, in_a_day float8);
-    end if;
-end $$;
-comment on type measured is
-    'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 steps in '
-    'which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits wait while '
-    'crawlers pause. short_share: the share of short calls in the last 3 steps.';
+select make_type('measured', '(short_share float8, now float8, hour float8, most float8, in_a_day float8)',
+    'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 steps '
+    'in which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits wait '
+    'while crawlers pause. short_share: the share of short calls in the last 3 steps.');
 
 -- The time between two measurements of the budget.
 create or replace function measuring_step() returns interval
@@ -41,13 +35,12 @@ $$;
 -- So the pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives
 -- since 1970, so they move by the difference between the two budgets.
 create or replace function follow_budget(t timestamptz, before float8, after float8, discovery float8) returns void
-language plpgsql volatile as $$
-begin
-    perform setval('fetch_count', greatest(0, f.last_value + fetches_by(t, after) - fetches_by(t, before))),
-            setval('new_count', greatest(0, n.last_value + fetches_by(t, after * discovery)
-                                            - fetches_by(t, before * discovery)))
-    from fetch_count f, new_count n;
-end $$;
+language sql volatile as $$
+    select setval('fetch_count', greatest(0, f.last_value + fetches_by(t, after) - fetches_by(t, before))),
+           setval('new_count', greatest(0, n.last_value + fetches_by(t, after * discovery)
+                                           - fetches_by(t, before * discovery)))
+    from fetch_count f, new_count n
+$$;
 
 -- The budget that follows from the last budget and the measurements. The first line that fits counts:
 --

@@ -70,10 +70,7 @@ begin
         where l.ctid = e.tid and (l.ctid in (select i.lease_tid from incomplete i)) is not true
         returning l.ctid as tid
     ),
-    -- The pages that go back.
-    unreported as materialized (
-        select * from free f where (f.lease_tid in (select d.tid from deleted d)) is true
-    ),
+    unreported as materialized (select * from free f where (f.lease_tid in (select d.tid from deleted d)) is true),
     -- The page has one more failed attempt, if it was not fetched. For planned_due and due_is see release_at().
     counted as (
         update page p set

@@ -4,22 +4,18 @@
 -- calls tick() all the time. Without a worker, next_pages does a tick every half second (all crawlers together). It
 -- also does parts of it if it would return too few pages.
 
--- The least time between two ticks that next_pages does.
-create or replace function tick_pause() returns interval
-language sql immutable parallel safe
-return interval '500 milliseconds';
-
 -- One small step of upkeep. Returns 0 if nothing is left to do now.
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile as $$
 declare
+    pause     constant interval := '500 milliseconds';     -- the least time between two ticks that next_pages does
     was_ahead constant boolean := clock_was_ahead(t);
-    last_tick constant timestamptz := from_micros((select last_value from next_tick)) - tick_pause();
+    last_tick constant timestamptz := from_micros((select last_value from next_tick)) - pause;
     done      int;
 begin
     -- Horizons come first, because the changes that this transaction makes below may still be rolled back. A sequence
     -- is not rolled back.
-    perform setval('next_tick', micros(t + tick_pause())), advance_horizons(t);
+    perform setval('next_tick', micros(t + pause)), advance_horizons(t);
     -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 51 times
     -- 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.
     done := take_links_in(t, max_entries);

@@ -68,9 +68,8 @@ end $$;
 
 -- Sums up the minutes of the hour of a time, and of all later hours, again.
 create or replace function fold_minutes(since timestamptz) returns void
-language plpgsql volatile as $$
+language sql volatile as $$
 -- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state
-begin
     delete from vital_hour where at >= hour_of(since);
     insert into vital_hour (
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,
@@ -92,5 +91,5 @@ begin
            avg(budget)
     from vital
     where at >= hour_of(since)
-    group by hour_of(at);
-end $$;
+    group by hour_of(at)
+$$;

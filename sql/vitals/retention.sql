@@ -5,7 +5,7 @@
 -- only up to one day after the newest vitals that are older than ten minutes. Otherwise a clock that is years ahead for
 -- a moment would delete the whole history.
 create or replace function forget_history_at(t timestamptz) returns int
-language plpgsql volatile as $$
+language plpgsql volatile security definer as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for
 declare
     gone int;
@@ -21,18 +21,9 @@ begin
             where v.at < forget_history_at.t - interval '10 minutes'
         ) n
     ),
-    -- Vitals by minute.
-    minutes as (
-        delete from vital v using too_old o where v.at < o.vitals returning 1
-    ),
-    -- Vitals by hour.
-    hours as (
-        delete from vital_hour v using too_old o where v.at < o.history returning 1
-    ),
-    -- Events.
-    events as (
-        delete from event e using too_old o where e.at < o.history returning 1
-    ),
+    minutes as (delete from vital v using too_old o where v.at < o.vitals returning 1),
+    hours as (delete from vital_hour v using too_old o where v.at < o.history returning 1),
+    events as (delete from event e using too_old o where e.at < o.history returning 1),
     -- Runs of jobs. The last run that succeeded stays, and the last run that failed.
     runs as (
         delete from job j using too_old o
@@ -62,10 +53,4 @@ begin
           union all select from allocations union all select from opics union all select from sites) all_of_them;
     return gone;
 end $$;
-
--- forget_history_at now, for the job retention.
-create or replace function forget_history() returns int
-language sql volatile security definer as $$
-    select forget_history_at(clock_timestamp())
-$$;
-grant execute on function forget_history to recrawl_worker;
+grant execute on function forget_history_at to recrawl_worker;

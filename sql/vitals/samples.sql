@@ -160,11 +160,10 @@ end $$;
 
 -- How long the oldest entry of the inbox has waited; null if the inbox is empty.
 create or replace function inbox_wait() returns interval
-language plpgsql volatile as $$
+language sql volatile as $$
 -- plans: lookups
-begin
     -- The times of the inbox are clock times, not the given time of a call.
-    return (select greatest(clock_timestamp() - at, interval '0')
-            from inbox where at >= from_micros((select last_value from inbox_horizon))
-            order by at limit 1);
-end $$;
+    select greatest(clock_timestamp() - at, interval '0')
+    from inbox where at >= from_micros((select last_value from inbox_horizon))
+    order by at limit 1
+$$;

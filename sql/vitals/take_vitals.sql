@@ -3,7 +3,7 @@
 -- Writes the minute that ended last into vitals, and sums up the minutes before it again. false: the minute was written
 -- before, or another session is writing it.
 create or replace function take_vitals_at(t timestamptz) returns boolean
-language plpgsql volatile as $$
+language plpgsql volatile security definer as $$
 -- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
 declare
     newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last whole minute
@@ -35,13 +35,7 @@ begin
     perform fold_minutes(since);
     return is_new;
 end $$;
-
--- take_vitals_at now, for the job vitals.
-create or replace function take_vitals() returns boolean
-language sql volatile security definer as $$
-    select take_vitals_at(clock_timestamp())
-$$;
-grant execute on function take_vitals to recrawl_worker;
+grant execute on function take_vitals_at to recrawl_worker;
 
 -- Writes the counts since the last call into a minute: pages handed out, calls of next_pages, empty calls, and new
 -- pages. The counts come from sequences. After a crash a sequence may have skipped a few numbers. Page ids may also
@@ -73,9 +67,8 @@ end $$;
 
 -- Writes the state of the queue, the hosts and the pages into a minute.
 create or replace function take_samples(t timestamptz, minute timestamptz) returns void
-language plpgsql volatile as $$
+language sql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
-begin
     update vital v set
         (due, due_crawler, due_gap, due_blocked) = (
             select d.due, d.due_crawler, d.due_gap, d.due_blocked from sample_due(t, 100) d),
@@ -92,8 +85,8 @@ begin
             from (select * from allocation order by token desc limit 1) a
             where a.objective in ('freshness', 'poisson_freshness')),
         budget = (select s.budget from setting s)
-    where v.at = minute;
-end $$;
+    where v.at = minute
+$$;
 
 -- Writes an event when the crawl stands still, and another event when it goes on. The crawl stands still if there was
 -- no report for five minutes although a host was ready for all that time.

@@ -232,7 +232,8 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
     helpers = actor.connection.execute(
         """
         select proname, format('select recrawl_internal.%I(%s)', proname,
-                               (select string_agg(case t when 'text'::regtype then quote_literal('/') else 'null' end
+                               (select string_agg(repeat('variadic ', (provariadic > 0 and place = pronargs)::int)
+                                                  || case t when 'text'::regtype then quote_literal('/') else 'null' end
                                                   || '::' || t::regtype, ', ' order by place)
                                 from unnest(proargtypes) with ordinality as a (t, place)))
         from pg_proc where pronamespace = 'recrawl_internal'::regnamespace
@@ -366,7 +367,7 @@ TWINS = """
            pg_get_function_identity_arguments(p.oid),
            case when pg_get_function_result(p.oid) like 'TABLE%' then pg_get_function_result(p.oid)
                 else case when p.proretset then 'setof ' else '' end || p.prorettype::regtype end as result,
-           p.proallargtypes is not null as has_out
+           p.proargmodes && '{o,b,t}'::"char"[] as has_out
     from pg_proc p
     where p.pronamespace = 'recrawl_internal'::regnamespace
 """
@@ -538,7 +539,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
         connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{OPIC_RUN}')")
         connection.execute(
             "select recrawl_internal.put_capped_hosts(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"
-            "       recrawl_internal.take_vitals(), h.* from recrawl_internal.host h limit 1"
+            "       recrawl_internal.take_vitals_at(clock_timestamp()), h.* from recrawl_internal.host h limit 1"
         )
         connection.execute(
             "insert into recrawl_internal.late_host select host_id, 1, clock_timestamp(), clock_timestamp()"

@@ -36,16 +36,15 @@ $$;
 
 -- The place of a live page: in the queue of revisits, among the new pages, leased, coming back from an ended lease, or
 -- in the inbox.
-create or replace function place_of(t timestamptz, p page, out place text)
-language plpgsql stable as $$
+create or replace function place_of(t timestamptz, p page) returns text
+language sql stable as $$
 -- plans: lookups
-begin
-    place := case
+    select case
         when exists (select from queue q where (q.host_id, q.due_at, q.page_id) = (p.host_id, p.due_at, p.page_id))
             then 'queue'
         when exists (select from new_page n
                      where (n.host_id, n.rank, n.page_id) = (p.host_id, -p.value, p.page_id) and p.due_at is null)
             then 'new'
         else coalesce((select case when l.lease_until > t then 'out' else 'coming back' end from lease_of(p) l),
-                      'inbox') end;
-end $$;
+                      'inbox') end
+$$;

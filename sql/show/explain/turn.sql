@@ -1,57 +1,7 @@
 -- The pages and hosts that come before a page that may be fetched. A host hands out its revisits in order of due times
 -- and its new pages in order of value, one per slot. Hosts compete with all other hosts. For revisits the host that has
--- been ready longest is first. For new pages the host with the best class of value is first.
-
--- explain_page counts up to this number, because each counted entry is read from an index.
-create or replace function most_counted() returns int
-language sql immutable parallel safe
-return 1000;
-
--- How many pages of a host are due before one of its pages; counted up to a thousand.
-create or replace function revisits_before(p page, h host) returns bigint
-language sql stable as $$
--- plans: lookups
-    select count(*)
-    from (select from queue q
-          where q.host_id = p.host_id and q.due_at between h.head_due and p.due_at
-            and (q.due_at, q.page_id) < (p.due_at, p.page_id)
-          limit most_counted()) b
-$$;
-
--- How many new pages of a host come before one of its new pages: worth more, or worth as much and older; counted up to
--- a thousand.
-create or replace function new_pages_before(p page, h host) returns bigint
-language sql stable as $$
--- plans: lookups
-    select count(*)
-    from (select from new_page n
-          where n.host_id = p.host_id and (n.rank, n.page_id) >= (h.head_new_rank, h.head_new_id)
-            and (n.rank, n.page_id) < (-p.value, p.page_id)
-          limit most_counted()) b
-$$;
-
--- How many hosts with due revisits were ready before another; counted up to a thousand.
-create or replace function hosts_before(t timestamptz, h host, s setting) returns bigint
-language sql stable as $$
--- plans: lookups
-    select count(*)
-    from (select from host o
-          where o.ready_at between from_micros((select last_value from host_horizon)) and h.ready_at
-            and o.ready_at <= t and o.host_id <> h.host_id and next_slot(o, s) <= t
-          limit most_counted()) b
-$$;
-
--- The best class of new pages that another ready host has, if it is better than the class of this host; null = there is
--- no better class.
-create or replace function better_class(t timestamptz, h host, s setting) returns int
-language sql stable as $$
--- plans: lookups
-    select min(c.class)
-    from occupied_classes(0) c
-    where c.class < h.new_class
-      and exists (select from host o
-                  where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
-$$;
+-- been ready longest is first. For new pages the host with the best class of value is first. Pages and hosts are
+-- counted up to a thousand, because each counted entry is read from an index.
 
 -- About when a host will have handed out that number of pages. A host gives one page in each slot. If revisits and new
 -- pages wait, each kind has its share of the slots.
@@ -74,21 +24,32 @@ $$;
 -- Explains why a due page is not handed out.
 create or replace function explain_revisit(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
+-- plans: lookups
 declare
     every     constant interval := slot_every(h, s);
-    most      constant int := most_counted();
+    most      constant int := 1000;
     free_at   constant timestamptz := free_from(t, h, s, h.ready_at);
-    before    constant bigint := revisits_before(p, h);
+    before    constant bigint := (     -- pages of the host that are due before
+        select count(*)
+        from (select from queue q
+              where q.host_id = p.host_id and q.due_at between h.head_due and p.due_at
+                and (q.due_at, q.page_id) < (p.due_at, p.page_id)
+              limit most) b);
     share     constant float8 := case when h.new_class is not null then 1 - s.discovery else 1 end;
     turn      constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
-    hosts     bigint;
+    hosts     bigint;                  -- with due revisits, and ready before
     is_waited boolean := free_at <= t and (before = 0 or free_at < t - interval '10 seconds');
     figures   jsonb := jsonb_build_object(
         'due_at', p.due_at, 'pages_before', before, 'slot_every', every, 'next_slot_at', greatest(next_slot(h, s), t),
         'free_since', case when free_at <= t then free_at end, 'about', turn, 'until', turn, 'host', h.name);
 begin
     if is_waited then
-        hosts := hosts_before(t, h, s);
+        hosts := (
+            select count(*)
+            from (select from host o
+                  where o.ready_at between from_micros((select last_value from host_horizon)) and h.ready_at
+                    and o.ready_at <= t and o.host_id <> h.host_id and next_slot(o, s) <= t
+                  limit most) b);
         return query
         select 'now', 'crawlers',
                format('Late by %s. Its host %s is ready and has waited for a crawler for %s. %s ready for longer, and '
@@ -115,12 +76,22 @@ language plpgsql stable as $$
 -- plans: lookups
 declare
     every    constant interval := slot_every(h, s);
-    most     constant int := most_counted();
+    most     constant int := 1000;
     free_at  constant timestamptz := free_from(t, h, s, h.new_ready_at);
-    before   constant bigint := new_pages_before(p, h);
+    before   constant bigint := (      -- new pages of the host that are worth more, or worth as much and older
+        select count(*)
+        from (select from new_page n
+              where n.host_id = p.host_id and (n.rank, n.page_id) >= (h.head_new_rank, h.head_new_id)
+                and (n.rank, n.page_id) < (-p.value, p.page_id)
+              limit most) b);
     share    constant float8 := case when h.head_due <= t then s.discovery else 1 end;
     turn     constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
-    better   constant int := better_class(t, h, s);
+    better   constant int := (         -- the best class of another ready host, if it is better; null = there is none
+        select min(c.class)
+        from occupied_classes(0) c
+        where c.class < h.new_class
+          and exists (select from host o
+                      where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t));
     room_at  constant timestamptz := room_in_budget_from(t, s);
     revisits constant boolean := exists (          -- a ready host has a revisit that is due
         select from host o

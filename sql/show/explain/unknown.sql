@@ -41,16 +41,6 @@ begin
     end if;
 end $$;
 
--- Whether a reported link to a URL waits for the end of another transaction that takes the URL in: see
--- intern_where_free().
-create or replace function is_being_added(canonical text) returns boolean
-language sql stable as $$
--- plans: lookups
-    select exists (select from link_later l where l.tries > 0 and l.key = url_key(canonical))
-           or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
-                      where l.key = url_key(canonical))
-$$;
-
 -- Explains a URL that is not in the crawl: whether add_pages would add it, and if not, why.
 create or replace function explain_unknown(url text, host text, canonical text) returns setof recrawl.explanation
 language plpgsql stable as $$
@@ -79,7 +69,9 @@ begin
                'It was reported as a link, but another transaction that is still open is adding it, too. Upkeep adds '
                'it when that transaction ends.',
                'SELECT pid, usename, state_change, query FROM pg_stat_activity WHERE state = ''idle in transaction'';'
-        where is_being_added(canonical)
+        where exists (select from link_later l where l.tries > 0 and l.key = url_key(canonical))
+           or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
+                      where l.key = url_key(canonical))
         union all
         select 'host_full',
                format('It is not in the crawl, and its host is full: %s has %s pages and may have %s.',

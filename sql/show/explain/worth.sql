@@ -27,18 +27,10 @@ language sql stable as $$
     from (select last_outcome(p) as outcome) o
 $$;
 
-do $$
-begin
-    if to_regtype('fetching') is null then
-        create type fetching as (
-            p page, h host, s setting,
-            own host_terms, common host_terms, a allocation,
-            rate float8, frequency float8);
-    end if;
-end $$;
-comment on type fetching is
+select make_type('fetching', '(
+    p page, h host, s setting, own host_terms, common host_terms, a allocation, rate float8, frequency float8)',
     'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
-    'hosts, the last allocation, and the rate and the frequency of the page.';
+    'hosts, the last allocation, and the rate and the frequency of the page.');
 
 -- A value at which a page would be fetched more often; null = no value would help. How much the value of a page must
 -- rise before it is fetched more often depends on the objective. So values are tried, each four times the one before.

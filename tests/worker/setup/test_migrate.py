@@ -463,7 +463,7 @@ CHANGED_DECLARATIONS = {
     "a function with another result": [
         ("upkeep/logs.sql", "keep interval) returns int", "keep interval) returns bigint"),
     ],
-    "a row type": [("take_in/row_types.sql", "moved_to bigint);", "moved_to bigint, extra text);")],
+    "a row type": [("take_in/row_types.sql", "moved_to bigint)',", "moved_to bigint, extra text)',")],
     "a view with a column less": [("show/events.sql", "subject, says", "says")],
 }
 

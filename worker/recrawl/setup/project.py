@@ -8,7 +8,7 @@ from pathlib import Path
 DECLARATION = re.compile(
     r"""^(create\ or\ replace\ function\ ([\w.]+).*?(?=\blanguage\b)
         |create\ or\ replace\ view\ ([\w.]+).*?;$
-        |\ +create\ type\ ([\w.]+).*?;$)""",
+        |select\ make_type\('(\w+)',.*?\)',$)""",
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
 ROLES = ("recrawl_crawler", "recrawl_operator", "recrawl_reader", "recrawl_worker")  # roles.sql makes them

@@ -20,7 +20,7 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 
 def settings(connection: Connection, wanted: type[Settings]) -> Settings:
     """The settings that the fields of a dataclass name. Intervals are in days, and None is an empty setting."""
-    given = dict(connection.execute("select name, value from recrawl_internal.typed_setting").fetchall())
+    given = dict(connection.execute("select name, typed from recrawl_internal.setting_column").fetchall())
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
 
 
