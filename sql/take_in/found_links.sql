@@ -14,7 +14,7 @@ declare
 begin
     -- If the target of a link is a new page, it gets the value of the link.
     select array_agg((
-        (l.url, l.value, null, null, null, null, l.depth, l.left_host)::given_url, r.ord, l.is_redirect, r.page_id,
+        (l.url, l.value, null, null, l.meta, null, l.depth, l.left_host)::given_url, r.ord, l.is_redirect, r.page_id,
         any_locked and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))
     )::reported_link)
     into reported
@@ -22,17 +22,18 @@ begin
     cross join graph_state g
     -- The result of an unknown page brings no links.
     cross join lateral (
-        select p.host_id, p.depth, least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
+        select p.host_id, p.depth, p.meta,
+               least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
         from page p where p.page_id = r.page_id offset 0
     ) p
     cross join lateral (
         select u.url, false as is_redirect, least(p.depth + 1, 32767) as depth,
                case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value,
-               null as left_host
+               null as left_host, null as meta
         from unnest((r.extras).links[:most_links()]) as u (url)
         union all
-        -- A redirect is not a link: its target gets the depth and the value of the page itself.
-        select (r.extras).redirect_to, true, p.depth, p.value, p.host_id
+        -- A redirect is not a link: its target gets the depth, the value and the meta of the page itself.
+        select (r.extras).redirect_to, true, p.depth, p.value, p.host_id, p.meta
         where (r.extras).redirect_to is not null
     ) l
     where r.problem is null;

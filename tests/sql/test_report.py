@@ -165,6 +165,17 @@ def test_a_permanent_redirect_hands_over_to_its_target(crawl: Crawl, status: int
     assert crawl.value("select count(*) from queue") == 1
 
 
+def test_the_target_of_a_permanent_redirect_keeps_the_meta_of_the_page(crawl: Crawl) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2", meta=[{"kind": "list"}, {"kind": "item"}])
+    crawl.add("http://a.test/known", meta=[{"kind": "known"}])
+    for page, target in zip(crawl.next(3, ahead=MINUTE), ("https://a.test/1", "http://a.test/known"), strict=False):
+        crawl.report(result_of(page, status=301, redirect_to=target, links=["http://a.test/linked"]))
+    found = {row["url"]: row["meta"] for row in crawl.rows("select url, meta from page where state = 'live'")}
+    assert found["https://a.test/1"] == {"kind": "list"}
+    assert found["http://a.test/known"] == {"kind": "known"}
+    assert found["http://a.test/linked"] is None
+
+
 def test_the_pages_of_a_full_host_may_move_on_it(crawl: Crawl) -> None:
     """As when a site moves to https: all its pages were lost."""
     crawl.value("select set_host('a.test', max_pages => 2), set_host('b.test', max_pages => 0)")
