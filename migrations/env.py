@@ -86,7 +86,7 @@ def is_at_head() -> bool:
 
 
 def online() -> None:
-    # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
+    # psycopg gives bytes for text if the encoding is not known, as in a database in SQL_ASCII.
     engine = engine_for(database_url(), client_encoding="utf8", fallback_application_name="recrawl migrate")
     began, pause, named = time.monotonic(), 0.2, set[int]()
     while True:

@@ -6,9 +6,9 @@ The inbox loses new_due and new_rank: an entry says where its page was. Where th
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
 measured budget leaves out. The new table moved_back has pages that their sites moved back. Each run of the job opic
 reads the whole graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy
-of the graph. Two columns of graph_state are not used any more. They stay, because a report reads the table and would
-fail if it had to wait for a lock on it. Comments change. Internal functions lose theirs: these stand above the
-functions in sql/.
+of the graph. Two columns of graph_state are not used any more. They stay, because a report reads the table and fails
+if it waits 300 ms for a lock on it. Comments change. Internal functions lose their comments in the database: the
+files of sql/ have them.
 """
 
 from alembic import op
@@ -51,9 +51,9 @@ COMMENTS = {
         "longer one that a report gave."
     ),
     "table inbox": (
-        "Pages that wait to be moved in queue and new_page to where their rows in page say that they belong. An entry"
-        " is written without a lock on the host. Upkeep applies the entries in order, while it holds the locks of the"
-        " hosts."
+        "Pages that wait for a new place in queue or new_page. Their rows in page say which place that is. An entry is "
+        "written without a lock on the host. Upkeep applies the entries in order, while it holds the locks of the "
+        "hosts."
     ),
     "column inbox.old_due": "The place of the page in queue before the change; null = it was not in queue.",
     "column inbox.old_rank": "The place of the page in new_page before the change; null = it was not in new_page.",
@@ -62,7 +62,7 @@ COMMENTS = {
         "A number that grows within the call of next_pages. Numbers may be missing. Most calls have one round."
     ),
     "column lease.new_pages": "The number of its pages that were new, when they were handed out.",
-    "column lease.busy_hosts": "The hosts of its pages that are one_at_a_time, when they were handed out.",
+    "column lease.busy_hosts": "The hosts of its pages that were one_at_a_time when the pages were handed out.",
     "column page.due_at": (
         "The time when the page is due. The table queue gets this time when upkeep applies the inbox. null = the page"
         " waits among the new pages, or is leased for the first time."
@@ -74,7 +74,7 @@ COMMENTS = {
     "column page.planned_due": (
         "The due time before a hint or fetch_now changed it; null = neither has changed it since the last fetch, or "
         "the page was moved again since then: by an allocation, set_interval, set_rate, the setting frequency, or "
-        "because its lease ended or released it."
+        "because its lease ended or a crawler released it."
     ),
     "sequence short_ask_count": (
         "count: calls of next_pages that named no host and got fewer pages than they asked for, while the budget is "

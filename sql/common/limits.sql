@@ -41,7 +41,7 @@ return timestamptz '9999-12-01 00:00+00';
 
 -- The error message for a due time that a caller gave; null = the due time is valid.
 create or replace function problem_with_due(due timestamptz) returns text
-language sql stable parallel safe      -- because format() is: immutable would stop inlining
+language sql stable parallel safe      -- like format(); otherwise it would not be inlined
 return case when not (within_reach(due) or due = 'infinity')
             then format('due must lie between 1970 and 2200, or be infinity, got %s', due) end;
 

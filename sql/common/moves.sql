@@ -85,9 +85,9 @@ language sql volatile as $$
     select count(*)::int from entered
 $$;
 
--- Whether the due time of a page follows from its frequency, or from a hint. If it does, a new frequency may make the
--- page due earlier. It may make the page due later only if no hint brought it forward: see due_follows_frequency().
--- Other due times have another reason: a caller set them, attempts failed, or robots.txt denies the page.
+-- Whether a new frequency may make a page due earlier. It may if the due time follows from the old frequency, or from a
+-- hint or fetch_now. After a hint or fetch_now it must not make the page due later: see due_follows_frequency(). All
+-- other due times have another reason: a caller set them, attempts failed, or robots.txt denies the page.
 create or replace function may_come_forward(p page) returns boolean
 language sql immutable parallel safe
 return p.state = 'live' and p.fetched_at is not null and p.due_at is not null

@@ -82,7 +82,7 @@ begin atomic
                     where objective in ('freshness', 'new_content') and weight > price offset 0) l
               offset 0) r
         offset 0) fresh on true
-    -- v = the changes expected between two fetches. Three steps from a first value (error 1.3e-8).
+    -- v = the same for the objective age: v² / 2 − 1 + (1 + v) e^−v = share. Three Newton steps (error 1.3e-8).
     left join lateral (
         select case when share < 1e-7 then cbrt(3 * share) * (1 + cbrt(3 * share) / 8 + 13 * cbrt(3 * share) ^ 2 / 960)
                     else age_step(v2, share) end as v

@@ -31,8 +31,8 @@ begin atomic
     ) b;
 end;
 
--- The days without a change that a fetch proves. The fetch came early because of a hint: after `days`, not after
--- planned_days. It found no change.
+-- The days without a change that an early fetch proves. A hint or fetch_now brought it forward: it came after `days`
+-- instead of planned_days. It found no change.
 --
 -- Many hints come because a page changed. If a fetch after a hint counted as a change within the few days before it,
 -- each page with hints would seem to change fast. So the fetch teaches what the planned fetch would have taught:
@@ -51,11 +51,11 @@ return case when rate * planned_days < 1e-6 then days
                           planned_days * exp(-least(rate * (planned_days - days), 500))
                           * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
 
--- The evidence on a page after a fetch, `days` after the fetch before it. planned_days = the days to the time that was
--- planned, if a hint brought the fetch forward; then age_days is null. The fetch counted changes, or saw one change of
--- a known age, or only saw whether there was a change. `worth` = the days that the fetch counts for. No row if the
--- fetch taught nothing. The result is exact if the number of changes is known: no change, a counted number, or one
--- change of known age. If it is only known that there was at least one change, the result is the Gamma distribution
+-- The evidence on a page after a fetch. days: the time since the fetch before. planned_days: the time from that fetch
+-- to the planned one, if a hint or fetch_now brought this fetch forward; then age_days is null. The fetch counted
+-- changes, or saw one change of a known age, or only saw whether there was a change. `worth` = the days that the fetch
+-- counts for. No row if the fetch taught nothing. The result is exact after no change, a counted number of changes, or
+-- one change of known age. If it is only known that there was at least one change, the result is the Gamma distribution
 -- with the mean and the variance of the exact one.
 --
 -- a, b: the belief before the fetch, as changes in days. If it is only known that there was a change, then:

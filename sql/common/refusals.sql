@@ -10,7 +10,7 @@ end $$;
 -- The error message for a value or a rate; null = it is valid. A real can store each valid value and rate, and a float8
 -- can store their products.
 create or replace function problem_with_amount(argument text, amount float8) returns text
-language sql stable parallel safe      -- because format() is: immutable would stop inlining
+language sql stable parallel safe      -- like format(); otherwise it would not be inlined
 return case when not (amount = 0 or amount between least_amount() and most_amount()) then
     format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
            argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;

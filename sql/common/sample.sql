@@ -6,15 +6,15 @@ create or replace function blocks_of(t regclass) returns bigint
 language sql volatile
 return greatest(pg_relation_size(t) / current_setting('block_size')::int, 1);
 
--- The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.
+-- How many percent of a table this number of blocks is. TABLESAMPLE SYSTEM takes a percentage.
 create or replace function sample_percent(t regclass, blocks int) returns real
 language sql volatile
 return least(100, 100.0 * blocks / blocks_of(t))::real;
 
--- The given number of blocks of a table, or all of it: the start of each block, the first row address after it, and the
--- number of blocks that it represents. The blocks are evenly spaced, and stay the same while the size of the table
--- stays the same. So counts differ little from one sample to the next, and the blocks stay in memory. TABLESAMPLE
--- SYSTEM, asked for 40 blocks, reads 34 one time and 46 another time.
+-- The given number of blocks of a table. first: the start of a block. past: the first row address after the block.
+-- times: the number of rows that each of its rows stands for. A smaller table is one range, with times = 1. The blocks
+-- are evenly spaced, and stay the same while the size of the table stays the same. So counts differ little from one
+-- sample to the next, and the blocks stay in memory. TABLESAMPLE SYSTEM would read 34 or 46 blocks instead of 40.
 create or replace function sampled_blocks(t regclass, blocks int, out first tid, out past tid, out times float8)
 returns setof record
 language plpgsql volatile as $$

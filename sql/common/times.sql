@@ -4,8 +4,8 @@
 -- zone of the session and on the month. Intervals from callers are converted by in_seconds(), and a day is written as
 -- '24 hours'. Limits in which an hour does not matter may be written in days.
 --
--- These are small expressions without a search_path of their own, so that the planner can inline them. It does so only
--- if a function is declared as volatile as the functions that it calls: timestamptz + interval is stable.
+-- These are small expressions without a search_path of their own, so that the planner can inline them. It does not
+-- inline an immutable function that calls a stable one. timestamptz + interval is stable, so functions with it are too.
 
 -- An interval from a caller, converted to seconds: it has the same length in each time zone and month. A month counts
 -- as 30 days, a year as 365.25 days. The result is clamped to 3,000 years, so that sums with times do not overflow.
@@ -44,10 +44,10 @@ language sql stable parallel safe
 return case when due = 'infinity' then never(page_id)
             when within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
 
--- The fetches per day that the due times of a page follow. Before the first allocation that is its pinned rate,
--- otherwise the setting `frequency`. The result is at least 1e-4, so no due time is more than 10,000 days ahead: with
--- much later ones times would overflow. The clamping comes before the conversion to real, which raises if the number
--- does not fit.
+-- The fetches per day that the due times of a page follow: the frequency in its row, or its pinned rate, or the setting
+-- `frequency`. Its row has no frequency before its first fetch, or before the first allocation. The result is at least
+-- 1e-4, so no due time is more than 10,000 days ahead: much later times would overflow. The clamping comes before the
+-- conversion to real, which raises if the number does not fit.
 create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
@@ -112,9 +112,9 @@ create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
 return h.last_start_by + gap_of(h, s);
 
--- When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is not
--- blocked, and it waits for no leased page. The result is at least t, the time at which it is written. Scans for ready
--- hosts begin at a horizon (horizon.sql) and would miss an earlier time.
+-- When next_pages should look at a host again: a page is due (head_due; null for new pages), a slot is free, the host
+-- is not blocked, and it waits for no leased page. The result is at least t, the time at which it is written. Scans for
+-- ready hosts begin at a horizon (horizon.sql) and would miss an earlier time.
 create or replace function when_ready(
     head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz

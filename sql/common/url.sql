@@ -7,8 +7,8 @@ language sql immutable strict parallel safe as $$
     select regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
 $$;
 
--- A path or query with the one spelling of its percent-encoding (RFC 3986, section 6.2.2): characters are encoded only
--- if they must be, with capitals as hexadecimal digits.
+-- A path or query with one spelling of its percent-encoding (RFC 3986, section 6.2.2). Letters, digits and -._~ are
+-- never encoded. Reserved characters stay as given: / and %2F differ. All others are encoded, with capital digits.
 create or replace function normalise_percent(part text) returns text
 language sql immutable strict parallel safe as $$
     select coalesce(string_agg(

@@ -44,7 +44,7 @@ return case
     when abs(x) between 0.0001 and 9.95 then trim_scale(round(x::numeric, 1 - floor(log(abs(x)))::int))::text
     else ltrim(to_char(x, '9.9EEEE')) end;
 
--- The seconds of an interval, for statements that a person copies. Without an exponent, which SQL does not read there.
+-- The seconds of an interval, for statements that a person copies. SQL reads no exponent (1e-05) in an interval.
 create or replace function seconds_to_type(lasts interval) returns numeric
 language sql immutable parallel safe
 return trim_scale(round(date_part('epoch', lasts)::numeric, 6));

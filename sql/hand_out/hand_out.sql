@@ -2,8 +2,8 @@
 -- (held_due), so that no other call finds it while the lease runs.
 
 -- A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its next
--- revisit (new_credit), and its places in the two queues of hosts (place_after_visit). A host whose class of new pages
--- changes gets the next place among new pages too.
+-- revisit (new_credit), and its places in the two queues of hosts (place_after_visit). If its class of new pages
+-- changes, it does not keep its place among new pages.
 create or replace function host_after(
     h host, o host_visited, a ask
 ) returns table (
@@ -41,7 +41,7 @@ language plpgsql volatile as $$
 begin
     return query
     with
-    -- The candidates, and what becomes of each: given = leased now, dropped = dead, so its row is deleted, or it stays.
+    -- The candidates. fate: given = it is leased now; dropped = it is dead, and its row is deleted; stays = no change.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta,
                case when p.base_at is null then p.etag end as etag,

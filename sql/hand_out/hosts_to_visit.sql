@@ -4,9 +4,9 @@
 -- The hosts are locked. A host that another transaction has locked is skipped. SKIP LOCKED does not skip hosts that
 -- this transaction has locked itself, so a condition excludes the hosts that this round has chosen already.
 --
--- Cost: an index scan over a queue of hosts, from the host that is ready first to the end of the look-ahead. A host
--- that has just given a page from one queue may keep its place in the other queue, although it has no free slot. The
--- scan reads such a host, and does not choose it.
+-- Cost: an index scan over a queue of hosts, from the host that is ready first until enough hosts are chosen, at most
+-- to the end of the look-ahead. A host that has just given a page from one queue may keep its place in the other queue,
+-- although it has no free slot. The scan reads such a host, and does not choose it.
 
 -- No slot of a host is later than this: its slots are one step apart, within the look-ahead, and at most per_host.
 create or replace function slots_end(a ask, step interval) returns timestamptz
@@ -73,7 +73,7 @@ begin
               and picked = '{}' and has_slot(h, null, a)
             for update skip locked);
     else
-        -- In the order of occupied_classes(), because a nested loop keeps it (plans.sql).
+        -- The hosts come in the order of occupied_classes(): the only plan is a nested loop, and it keeps the order.
         hosts := array(
             select first.tid
             from occupied_classes(a.first_class) as c

@@ -41,8 +41,8 @@ begin
         perform refuse(format('next_pages: notice must lie between 0 and what ahead leaves of the setting max_ahead '
                               '(%s), got %s', s.max_ahead, coalesce(notice::text, 'null')));
     end if;
-    -- The call of leased_by() stands in a condition of its own. In one condition it would cost each call of next_pages
-    -- two reads of shared buffers, even if it is not reached.
+    -- Two conditions: in one condition with `and`, leased_by() would cost each call of next_pages two reads of shared
+    -- buffers, even if leased_by() is not reached.
     if session_user = any (s.full_logins) then
         if leased_by(session_user, t) + n > s.max_leased_per_login then
             perform refuse(format('next_pages: the login %s has leased %s pages, and n = %s more would exceed the '

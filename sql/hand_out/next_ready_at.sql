@@ -6,8 +6,8 @@ language plpgsql volatile as $$
 -- plans: lookups
 declare
     s          setting;
-    -- The caller got no page. So another transaction has locked the hosts that are ready now, or they became ready just
-    -- now.
+    -- When to ask again if there is work now. Example: a host is ready, but the caller got no page of it: another
+    -- transaction has locked the host, or the host became ready just now.
     soon       constant timestamptz := t + interval '20 milliseconds';
     since      constant timestamptz := from_micros((select last_value from host_horizon));
     revisit_at timestamptz;

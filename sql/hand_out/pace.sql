@@ -65,7 +65,7 @@ end $$;
 create or replace function budget_reaches(fetched bigint, fetched_new bigint, s setting) returns timestamptz
 language sql stable parallel safe
 return timestamptz 'epoch' + interval '1 second' * least(
-    1e11,                              -- the year 5138: with a tiny budget it could be no valid time
+    1e11,                              -- the year 5138; a tiny budget could give a time that is not valid
     (fetched + 1) / (s.budget / 86400), (fetched_new + 1) / nullif(s.budget * s.discovery / 86400, 0));
 
 -- The first time at which the budget allows a new page.

@@ -16,7 +16,7 @@ begin
         where l.lease_id = leave_lease.lease_id and (i.page_id in (select unnest(leaving))) is true
         group by l.round
     ),
-    -- The others stay in it.
+    -- The other pages stay in the row.
     shrunk as (
         update lease l set
             unreported = l.unreported - g.pages,
@@ -77,7 +77,7 @@ begin
             due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
     )
-    -- Slots from before default_gap last became longer do not come back: they may be too close to each other.
+    -- If default_gap became longer after pages were handed out, their slots do not come back: they may be too close.
     select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
            count(*) filter (where start_by < t and slot_used is not true) as missed,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)

@@ -6,9 +6,9 @@ select make_type('ask', '(
     'One call of next_pages. t: the time of the call. slots_from, slots_until: the look-ahead; each slot lies in it. '
     'head_due_until: hosts whose first revisit becomes due later are not visited for revisits. lease_ends: the end of '
     'the lease. per_host: the most pages of a host, a million if there is no limit. host_from: no host is ready '
-    'before this. draw: a number from 0 to 1, evenly spread over the calls that find a page. first_class: the class '
-    'of new pages that is asked first. only_host: the host that the caller named; 0 = an unknown host, null = all '
-    'hosts. s: the settings.');
+    'before this. draw: a number from 0 to 1 that replaces chance: over many calls that give pages, the draws are '
+    'evenly spread. first_class: the class of new pages that is asked first. only_host: the host that the caller '
+    'named; 0 = an unknown host, null = all hosts. s: the settings.');
 select make_type('visits', '(
     due_hosts tid[], new_hosts tid[], due_pages int, new_pages int, due_exhausted boolean, new_exhausted boolean,
     worst_rank real)',

@@ -24,11 +24,11 @@ comment on view page_to_allocate is
     'planned_interval: days from the last fetch to the due time, NaN = the due time does not follow from the frequency '
     'alone (see due_follows_frequency). pinned: fetches per day, NaN = no pinned interval.';
 
--- Since the first allocation of the last 24.5 hours: the days, and the fetches to make up for; negative = the crawl
--- fetched too much. since_last: the days since the last allocation. The time covers a whole day, because crawlers that
--- pause every night make up in the morning for the fetches that they left. The budget is added up run by run, because
--- it may have changed. Example: the budget was lowered from 100 to 50. Then between 50 and 100 fetches are neither too
--- few nor too many.
+-- The fetches to make up for since the first allocation of the last 24.5 hours; negative = the crawl fetched too much.
+-- days: the days since that allocation. since_last: the days since the last one. The time covers a whole day, because
+-- crawlers that pause every night make up in the morning for the fetches that they left. The budget is added up run by
+-- run, because it may have changed. Example: the budget was lowered from 100 to 50. Then between 50 and 100 fetches are
+-- neither too few nor too many.
 create or replace function fetches_of_last_day(t timestamptz)
 returns table (days float8, to_make_up float8, since_last float8)
 language sql stable security definer as $$
@@ -131,7 +131,7 @@ create or replace view host_to_allocate as
 select h.host_id, h.name,
        slots_per_day(g.gap, s.window_share) as cap,
        slots_per_day(g.gap / 2, s.window_share) as cap_with_half_the_gap,
-       -- -infinity = the host was never blocked.
+       -- -infinity = the host was never blocked, or its block was ended by hand.
        coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
 from host h
 cross join setting s

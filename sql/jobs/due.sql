@@ -81,8 +81,8 @@ select describe_view('recrawl.job_schedule',
     'seconds', 'How long the last run took, or how long it has been running.',
     'ok', 'True if the last run succeeded; null while it runs.');
 
--- Why an allocation is worth a run before it is due; null = it is not. ran_at, seconds: its last run. A person changed
--- settings or hosts, or the budget moved by more than 5 %: a measured budget changes although nobody changes a setting.
+-- Why an allocation is worth a run before it is due; null = it is not. ran_at, seconds: its last run. Reasons: a person
+-- changed settings or hosts, or the budget moved by more than 5 %. A measured budget moves without a person.
 --
 -- Early runs take at most a twentieth of the time: first the job rests 20 times as long as its last run took, and at
 -- least 50 seconds. Exception: after a person set another policy.

@@ -1,9 +1,9 @@
 -- Failures that no run can write: the process of the run died, or the job has no runs because it works all the time.
 
--- Records a failed run, one that never started or whose process died (has_died). A worker knows why its child process
--- died, but the run of the child counts as alive until the session of the child has ended. It is about the oldest run
--- after the token `newest` that died or has not ended: a person may have started a later one just before the call.
--- Returns false if the worker must call it again:
+-- Records that a run never started, or that its process died (has_died). A worker knows why its child process died, but
+-- the run of the child counts as alive until the session of the child has ended. «The run» is the oldest run after the
+-- token `newest` that died or has not ended. A later run may be of a person, who started it just before the call.
+-- Returns false if the worker must call this function again:
 --
 --   no run came after `newest`             writes a failed run with the message    true
 --   has_died, and the run has died         the run gets the message                true

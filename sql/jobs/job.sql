@@ -1,7 +1,7 @@
--- One worker runs a job at a time. A run may write only while it holds its job, and its token proves that (a fence). A
--- lock could not do this, because a run has no open transaction between two writes.
+-- Each job has at most one open run. A run may write only while it is open, and its token proves that (a fence). A lock
+-- could not do this, because a run has no open transaction between two writes.
 
--- Whether the worker of a run has ended, or has lost the connection that it writes with.
+-- Whether an open run is dead: its time alive_until has passed, or the session that it writes with has ended.
 create or replace function run_is_dead(run job) returns boolean
 language sql stable
 begin atomic

@@ -35,10 +35,10 @@ return ((case when s.authority_weight > 0 then s.authority_weight * authority el
                 else s.relevance_weight end)
         / nullif(s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight, 0))::real;
 
--- Stores the values of pages (without boosts) and their boosts. Returns the number of pages that changed. The rank of a
--- new page is minus its value, so the queue gets each new value. The value may be pinned while this runs: that is seen
--- when the page is locked. If plain_values is null, the pages keep their values without boosts. If boosts is null, the
--- pages keep their boosts.
+-- Stores values and boosts of pages. The values are given without boosts, and stored with them. Returns the number of
+-- pages that changed. The rank of a new page is minus its value, so the queue gets each new value. The value may be
+-- pinned while this runs: that is seen when the page is locked. If plain_values is null, the pages keep their values
+-- without boosts. If boosts is null, the pages keep their boosts.
 create or replace function put_values(page_ids bigint[], plain_values real[], boosts real[]) returns int
 language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id
@@ -92,7 +92,7 @@ begin
 end $$;
 
 -- Stores scores, and the values that follow from them, for a run that still holds its job. Locks pages before scores,
--- as keep_out() does. So it sees values and states that changed during the run. Pages that died get no scores.
+-- as keep_out() does. With locks it sees values and states that changed during the run. Pages that died get no scores.
 create or replace function put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]

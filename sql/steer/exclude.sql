@@ -22,8 +22,8 @@ end $$;
 --   1. For a moment: afterwards every page up to the newest can be read. Then the long read of these pages follows.
 --   2. Until the end of this transaction: the pages that were taken in during the long read are read too.
 --
--- Row locks are taken only after that, so that two transactions cannot wait for each other. It waits for each lock at
--- most 2 seconds, because nobody can add pages while it waits.
+-- Row locks are taken only after that, so that two transactions cannot wait for each other. exclude waits for each lock
+-- at most 2 seconds, because nobody can add pages while it waits.
 create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer set lock_timeout = '2s' as $$
 -- plans: whole; writes exclusion, inbox; locks exclusion, page by id, host by id, inbox

@@ -1,6 +1,6 @@
 -- Due times that people give: fetch_now makes pages due immediately, within the gaps of their hosts.
 
--- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
+-- Late pages of the same host stay before these pages. The new due times are a microsecond apart, because a row of the
 -- queue is found by its due time: with one time for all, each look-up would read all of these rows.
 create or replace function fetch_now_at(t timestamptz, page_ids bigint[]) returns int
 language sql volatile as $$

@@ -32,7 +32,7 @@ begin
     )
     select count(*) into gone from written;
     if as_state = 'kept_out' then
-        delete from link where page_id = any (doomed);     -- after the pages, as in report()
+        delete from link where page_id = any (doomed);     -- locks links after pages, as report() does
         perform from page_score where page_id = any (doomed) order by page_id for update;
         delete from page_score where page_id = any (doomed);
     end if;

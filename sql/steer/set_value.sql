@@ -1,4 +1,4 @@
--- set_value and set_relevance: pin what is otherwise computed from the graph, or reported.
+-- set_value pins a value, which otherwise comes from the graph. set_relevance pins a relevance, otherwise reported.
 
 create or replace function recrawl.set_value(page_id bigint, value float8) returns void
 language plpgsql volatile security definer as $$

@@ -2,10 +2,10 @@
 --
 -- A fetch must be counted or left out independently of its result. If "unchanged" were counted where "changed" could
 -- not be seen, the estimated rate would be too low. Therefore a fetch is not compared with the last fetch but with the
--- **base**: the last fetch that brought something to compare. A fetch that brings nothing to compare leaves the base as
--- it is. The next fetch that brings something is compared with the base, over all the days since the base.
--- Example: a server sends no etag with some answers, or no etag with a version that is only seconds old. Its pages can
--- be learned anyway. docs/changes.md explains all cases.
+-- **base**: the last fetch that brought something to compare, or the first fetch if no later one did. A fetch that
+-- brings nothing leaves the base as it is. The next fetch that brings something is compared with the base, over all the
+-- days since the base. Example: a server sends no etag with some answers, or no etag with a version that is seconds
+-- old. The rates of its pages can be learned anyway. docs/changes.md explains all cases.
 
 -- Compares a fetch with what is known of its page. Three cases:
 --
@@ -22,7 +22,7 @@
 --   has_changed      null if the fetch does not tell
 --   counted          the number of changes, if the crawler counted them
 --   days_since       days since the fetch that it is compared with
---   planned_days     the same at the planned time, if the fetch was brought forward
+--   planned_days     days from that fetch to the planned time, if this fetch was brought forward
 --   age_days         age of the change, if it is known and the fetch was not brought forward
 --   compared_since   when the base was fetched
 --   is_open          the fetch brought nothing to compare, so the base stays

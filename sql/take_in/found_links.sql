@@ -78,7 +78,7 @@ create or replace function settle_links(late set_aside_link[]) returns int
 language sql volatile as $$
 -- plans: hashes; writes link_later, link; locks link_later, link by id
     with
-    -- The rows of the linking pages, if they still have one and it is not locked.
+    -- The rows of link that these links belong to, except those that are deleted or locked.
     linking as materialized (
         select k.page_id, k.targets from link k
         where k.page_id in (select l.source from unnest(late) l where l.page_id is not null)

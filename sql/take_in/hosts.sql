@@ -1,9 +1,9 @@
 -- Makes hosts: for new pages, and for set_host, block_host, set_robots and take_slot.
 
--- Makes sure that each name has a row in host_name and a host: its own, or with add_pages(host => …) the host of
--- another name. A name that shares a host gets its row in host_name first, like all names, and is pointed to the other
--- host in a second statement: so all names are inserted in one order. A name that already has a row keeps its host. A
--- new name in `hosts` gets a host of its own, even if it also asks for another one.
+-- Makes sure that each name has a row in host_name and a host. hosts: for each name the other name whose host it shares
+-- (add_pages(host => …)); null = it has a host of its own. The first statement inserts all new names, sorted. The
+-- second one points the names that share to their hosts. A name that already has a row keeps its host. A new name in
+-- `hosts` gets a host of its own, even if it also asks for another one.
 create or replace function intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name

@@ -116,8 +116,8 @@ begin
     return refused || insert_pages(t, urls, are_links);
 end $$;
 
--- Makes pages, unless something keeps them out or another transaction made them first. Two transactions that take in
--- the same URL, or the first URL of the same host, wait for each other. add_pages waits until the other transaction
+-- Makes pages, unless something keeps them out or another transaction made them first. If two transactions take in the
+-- same URL, or the first URL of the same host, the second one waits for the first. add_pages waits until the first one
 -- ends. For links, the caller sets a short lock_timeout, and a subtransaction makes the pages. After the timeout this
 -- returns no rows, and the report goes on.
 create or replace function intern_where_free(

@@ -86,7 +86,7 @@ end;
 --
 --     is_on_lease   it ends the lease of the page
 --     is_observed   it is a successful fetch of the page. «If news» = yes if it was fetched, next_pages gave out this
---                   lease, no newer result was recorded before, and no other result goes first in this call (turn)
+--                   lease, no newer result was recorded before, and its turn is 'first' (see turns_of())
 --     is_counted    it changes the row of the page
 --     sets_due      it decides when the page is due next (after 410 or a permanent redirect: never)
 --
@@ -97,8 +97,6 @@ end;
 --
 -- With ends_without_lease = false, a result without lease_id is invalid if it stops or postpones the fetches of the
 -- page: 410, a permanent redirect, declined, or a due time, which can lie in the year 2200.
---
--- turn: see turns_of().
 create or replace function verdict_on(
     t timestamptz, r result, p page, l lease_place, target bigint, turn text, rules judging_rules
 ) returns setof verdict
@@ -334,7 +332,7 @@ begin atomic
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end as unused_slot,
            case when e.days is not null then
                (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end as observation,
-           -- the letter of the result, how many seconds the fetch was late, and how many whole intervals passed
+           -- the letter of the result, how many seconds the fetch was late, and how many revisits were skipped
            (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
             n.late, nullif(greatest(ceil(n.late * n.per_day / 86400) - 1, 0), 0))::pulse_part as pulse

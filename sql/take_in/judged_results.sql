@@ -10,8 +10,9 @@ begin atomic
     select * from page where page.ctid = page_in.tid offset 0;
 end;
 
--- The turn of each result among the results of its page, see verdict_on(). The one on the lease that holds the page is
--- the first, otherwise one without a lease, otherwise the one on the newest lease; of several on one lease the first.
+-- The turn of each result among the results of its page in this call. The order: results on the lease that holds the
+-- page, then those without a lease, then the newest leases, and on one lease as in the call. The turn of the first one
+-- is 'first'. A result with the same lease_id as the one before it is 'repeated'. All others are 'outranked'.
 create or replace function turns_of(t timestamptz, results result[], leases locked_lease[]) returns text[]
 language plpgsql stable as $$
 -- plans: lookups

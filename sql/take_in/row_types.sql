@@ -2,9 +2,9 @@
 
 select make_type('given_url', '(
     url text, value float8, rate float8, due timestamptz, meta jsonb, asked_as text, depth int, left_host bigint)',
-    'A URL from a caller or from a link, and what is said of its page. asked_as: the argument host of add_pages. The '
-    'host name of the URL shares the host of this name; the empty text = it is no host name. depth: the number of '
-    'links from the start of the crawl. left_host: the host of a page that moved to this URL permanently.');
+    'A URL from a caller or from a link, and what is said of its page. asked_as: the argument host of add_pages, the '
+    'name of the host that the URL belongs to; the empty text = it is no host name. depth: the number of links from '
+    'the start of the crawl. left_host: the host of a page that moved to this URL permanently.');
 select make_type('parsed_url', '(
     ord int, place int, problem text, key uuid, url text, canonical text, host text, asked_as text, given given_url)',
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '

@@ -9,19 +9,19 @@
 --    host.blocked_until   the host earned the block by strikes, and    earlier by the error of the clock, at most a
 --                         it is more than 1.1 days ahead: the longest  day ahead. Operators may block for any time
 --                         back-off with its 10 %
---    host.busy_until      it lies in the future, as correct times do   the end of its lease, as correct times are;
---                                                                      null without a lease
+--    host.busy_until      it lies in the future. Correct times do too  the end of its lease: a correct time does not
+--                                                                      change. Without a lease it becomes null
 --    host.ready_at,       it is later than the times it depends on     computed again
 --    host.new_ready_at
 --    host.new_class       the host is last in the queue of new pages,  computed again
 --                         but no revisit is due any more
 --    lease.handed_out_at  it lies in the future                        now, and the lease ends now: its pages go
---                                                                      back; later reports are only observations
+--                                                                      back. A later report gets the code stale_lease
 --    page.reported_at,    it lies in the future                        now; the page is due as much earlier as the
 --    page.fetched_at                                                   time was ahead
---    page.due_at          it is further ahead than the longest of      now. Pages that were never handed out, and due
---                         8 days (robots_denied gives 7), 1.5          times that a crawler gave, stay: these may be
---                         intervals of the page, and 100 days if       any time
+--    page.due_at          it is further ahead than the longest of      now. A page without a report or a failed
+--                         8 days (robots_denied gives 7), 1.5          attempt stays, and a due time that a crawler
+--                         intervals of the page, and 100 days if       gave: both may be any time
 --                         attempts failed (the back-off ends at 90
 --                         days, and adds at most 10 %), and
 --                         shortest_interval plus a day
@@ -71,7 +71,6 @@ create or replace function pull_in_leases(t timestamptz, out pulled_in int, out 
 language plpgsql volatile as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
 begin
-    -- The leases end now, and their pages are due now at the latest.
     update lease l set
         handed_out_at = t,
         lease_until = t,

@@ -75,7 +75,7 @@ language sql volatile as $$
 $$;
 
 -- Counts failed fetches of a host. Blocks the host if at least ten fetches failed, and these are at least half of its
--- fetches since the count began (failures_since).
+-- fetches since the count began (failures_since). The count begins again after a block, or if less than half failed.
 create or replace function count_failures(host_id bigint, more int, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host

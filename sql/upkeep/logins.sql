@@ -1,12 +1,12 @@
--- Finds logins that have many leased pages, for the setting max_leased_per_login. next_pages must not count all leased
--- pages, so ticks look for logins that could have too many: in full_logins they note those that have nine tenths of the
--- limit. next_pages counts the pages of these logins itself.
+-- Finds logins that have many leased pages, for the setting max_leased_per_login. Each call of next_pages would be slow
+-- if it counted all leased pages. So ticks note in full_logins the logins that have nine tenths of the limit.
+-- next_pages counts the pages of these logins only.
 --
 -- A count reads all leases that have not ended, so ticks count only when a login can have reached nine tenths. Example:
 -- the limit is 1,000, and at the last count the login with the most pages had 700. No login can have 900 before 200
 -- more pages were handed out, to all logins together.
 
--- The number of pages that a login has leased at a time.
+-- The number of pages that a login has leased at the time t.
 create or replace function leased_by(login text, t timestamptz) returns bigint
 language plpgsql stable as $$
 -- plans: whole

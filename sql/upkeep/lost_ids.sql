@@ -13,11 +13,11 @@
 -- the first one. Page ids stay small, because upkeep goes through them in steps. host_id and the ids of events are not
 -- skipped, because crawlers and workers do not act by them. The other sequences are cells, which correct themselves.
 --
--- The sign is that next_tick was never called. PostgreSQL sets an unlogged sequence back when it recovers from a crash
--- and at the end of a standby's recovery. A clean restart keeps next_tick. The check comes before an id is drawn that a
--- crawler or a running job acts by. It costs next_pages nothing: next_pages reads next_tick anyway, and if it was never
--- called, does a tick, which skips the ids. add_pages, a report with unknown links and the start of a job read
--- next_tick for the check: a row in memory.
+-- The sign of a crash or a failover: is_called of the sequence next_tick is false. next_tick is unlogged. PostgreSQL
+-- sets an unlogged sequence back when it recovers from a crash, and at the end of a standby's recovery. A clean restart
+-- keeps it. The check comes before an id is drawn that a crawler or a running job acts by. It costs next_pages nothing:
+-- next_pages reads next_tick anyway. If it was set back, next_pages does a tick, which skips the ids. add_pages, a
+-- report with unknown links and the start of a job read next_tick for the check: a row in memory.
 
 -- More page ids than a failover can lose.
 create or replace function ids_skipped() returns bigint

@@ -9,14 +9,14 @@
 -- Calls that name a host do not count: nearly all of them are short, because one host has few pages that may be fetched
 -- now. But the pages that they got count.
 --
--- While no crawler calls without naming a host, the budget stays for twelve hours. Crawlers that pause every night
--- fetch less in a day than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean
--- over the day. If only new pages wait, it is the speed at work.
+-- Without a call that counts, the budget stays the same for twelve hours. Crawlers that pause every night fetch less in
+-- a day than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean over the day.
+-- If only new pages wait, it is the speed at work.
 
 select make_type('measured', '(short_share float8, now float8, hour float8, most float8, in_a_day float8)',
-    'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 steps '
-    'in which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits wait '
-    'while crawlers pause. short_share: the share of short calls in the last 3 steps.');
+    'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 of '
+    'the steps in which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits '
+    'wait while crawlers pause. short_share: the share of short calls in the last 3 steps.');
 
 -- The time between two measurements of the budget.
 create or replace function measuring_step() returns interval
@@ -51,7 +51,7 @@ $$;
 --     at least half     .93 of it was used in the last hour                   .5 % more; 3 % more if it is below .9 of
 --                                                                             in_a_day. At most 1.05 × the greater of
 --                                                                             most and hour
---     at most a tenth   it is above in_a_day: the crawlers limit it           in_a_day, at most 3 % less than now
+--     at most a tenth   it is above in_a_day: the crawlers limit it           in_a_day, but at most 3 % less
 --     any               nothing of this                                       stays
 --
 -- Null in `most` means: in every step of the last day more than a tenth of the calls was short. Then the budget may be

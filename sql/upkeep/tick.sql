@@ -13,8 +13,8 @@ declare
     last_tick constant timestamptz := from_micros((select last_value from next_tick)) - pause;
     done      int;
 begin
-    -- Horizons come first, because the changes that this transaction makes below may still be rolled back. A sequence
-    -- is not rolled back.
+    -- Horizons move first. They are sequences, and a rollback does not set them back. If they moved after the
+    -- changes below, a rollback could bring back rows that are below a horizon.
     perform setval('next_tick', micros(t + pause)), advance_horizons(t);
     -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 51 times
     -- 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.

@@ -40,7 +40,6 @@ begin
            sum(l.seconds), coalesce(sum(p.skipped), 0),
            coalesce(sum(p.expired), 0), coalesce(sum(p.missed), 0)
     from pulse p
-    -- The letters of retries are capitals.
     cross join lateral (select lower(p.letters) as letters offset 0) k
     cross join lateral (
         select count(*) filter (where s <= 60) as within_1m,

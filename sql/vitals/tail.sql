@@ -26,6 +26,6 @@ begin
         oldest := least(oldest, found.first);
         exit when first > 0;
     end loop;
-    since := greatest(since, oldest);  -- for a crawl that has just begun: less than five minutes
+    since := greatest(since, oldest);  -- later in a young crawl, or if only the last blocks are read
     fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;

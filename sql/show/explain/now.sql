@@ -4,7 +4,7 @@
 --     place            its lease has ended, or the page is in the inbox
 --     crawl or host    the crawl is paused, the host is blocked or busy, or the clock was ahead
 --     not due          and why the due time is so late
---     turn             of a revisit: the gap of the host, crawlers; of a new page also other new pages, revisits, the
+--     turn (turn.sql)  of a revisit: the gap of the host, crawlers; of a new page also other new pages, revisits, the
 --                      budget
 
 -- Why a page is in no queue of next_pages.
@@ -81,7 +81,7 @@ begin
 end $$;
 
 -- The result of the last report of a page: one of the words of outcome_of(), or none if the page was never reported. A
--- page whose last status was 301 or 308 is live only if the target of the redirect could not be used.
+-- live page whose last status was 301 or 308 is missing: its target could not be used, or the site moved it back.
 create or replace function last_outcome(p page) returns text
 language sql immutable as $$
     select case when p.reported_at is null then 'none'

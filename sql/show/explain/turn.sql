@@ -86,7 +86,7 @@ declare
               limit most) b);
     share    constant float8 := case when h.head_due <= t then s.discovery else 1 end;
     turn     constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
-    better   constant int := (         -- the best class of another ready host, if it is better; null = there is none
+    better   constant int := (         -- the best class of another ready host, if it is better; null = no class is
         select min(c.class)
         from occupied_classes(0) c
         where c.class < h.new_class

@@ -1,4 +1,4 @@
--- URLs and names of hosts that are not a page in the crawl: the reason, and whether add_pages would add them.
+-- Explains the name of a host, and a URL that is not in the crawl.
 
 -- Explains the name of a host. Also gives the reasons of explain_holds(), for example a block: they apply to all pages
 -- of the host.

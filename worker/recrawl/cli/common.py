@@ -1,4 +1,4 @@
-"""What several commands share: the example in their help, errors in arguments, and addresses to listen on."""
+"""Parts that several commands share: the example in their help, errors in arguments, and addresses to listen on."""
 
 import re
 from collections.abc import Iterator

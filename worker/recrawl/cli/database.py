@@ -36,7 +36,6 @@ def database(*, makes: bool = False, with_roles: bool | None = None) -> Iterator
 
 @contextmanager
 def connected() -> "Iterator[store.Connection]":
-    """A connection to the database."""
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:

@@ -41,7 +41,7 @@ def urlfrontier(listen: Address, schedule: str) -> None:
             raise
         needed = f"{error.name.partition('.')[0]} is missing; install it with: pip install 'recrawl[urlfrontier]'"
         raise click.ClickException(needed) from None
-    import asyncio  # it would take a sixth of the time in which any command starts
+    import asyncio  # not at the top: it would be a sixth of the start time of every command
 
     with lasting_database(makes=True) as (url, _):
         asyncio.run(run(url, listen, schedule == "client"))
@@ -69,6 +69,6 @@ async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
     server, bound = await serve(crawls, host, port, client_sets_dates)
     click.echo(f"The URLFrontier server is at {in_url(host)}:{bound}; Ctrl-C stops it.")
     await stop.wait()
-    await crawls.close_puts()  # their streams would wait for answers
+    await crawls.close_puts()  # otherwise streams would wait for the answers to their puts
     await server.stop(GRACE)
     await crawls.close()

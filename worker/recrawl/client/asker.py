@@ -69,7 +69,7 @@ class Asker:
                 await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)))
 
     def _most(self) -> int:
-        """The most visits and pages in line. Visits that end before the slots come make room for more pages."""
+        """The most visits and pages in line: `concurrency`, plus the visits that will end within `ahead` seconds."""
         return self._options["concurrency"] + int(self._rate * self._options["ahead"])
 
     def _room(self) -> int:
@@ -145,8 +145,8 @@ class Asker:
 
 
 def answer_time(before: float, took: float, since_last: float) -> float:
-    """The time to allow for an answer: the longest of the last calls, with a reserve. It falls by a tenth with each
-    call, or with each second. Otherwise pages would wait long for ever after a stall, and calls would be few. All are
-    in seconds."""
+    """Seconds to allow for the next answer: what the last call took, with a reserve, or `before` if it is still more.
+    `before` first falls by a tenth, or by a tenth for each second if the last answer is older than a second. Without
+    this fall, all later pages would get late slots after one slow answer."""
     fallen: float = before * 0.9 ** max(1.0, since_last)
     return max(min(1.2 * took + 0.002, LONGEST_NOTICE), fallen)

@@ -350,7 +350,7 @@ async def in_halves(
 def no_connection(error: psycopg.Error) -> str:
     """Why a connection cannot be made, in one line."""
     if re.search(r'on socket "\S*/recrawl-\d+-.*failed: (No such file|Connection refused)', str(error)):
-        # With DATABASE_URL, `recrawl up` starts this server only if the URL names its database `recrawl`.
+        # If DATABASE_URL names another database of the embedded server, `recrawl up` does not start that server.
         return "the embedded PostgreSQL does not run: start `env -u DATABASE_URL recrawl up` and leave it running"
     return re.sub(r"\s+Is the server running .*?\?", "", one_line(error))
 

@@ -37,7 +37,7 @@ class LeaseKeeper:
         while True:
             await asyncio.sleep(EVERY)
             for lease_id, until in self.runner.in_hand.leases_ending_by(time.monotonic() + self.lease / 2).items():
-                # Only by what is missing: the setting longest_lease limits how late a lease may end.
+                # The lease then ends `lease` seconds from now. The setting longest_lease limits how late it may end.
                 missing = time.monotonic() + self.lease - until
                 ends_at = await self.database.extend_lease(lease_id, min(max(missing, SHORTEST), self.lease))
                 self.runner.in_hand.extended(lease_id, ends_at)

@@ -14,7 +14,7 @@ from recrawl.words import count, lasting
 log = logging.getLogger("recrawl.client")
 
 EVERY = 60.0  # seconds
-# A line is logged if the misses are at least this number and this share of the pages since the last line.
+# A line is logged if the misses are at least this number and this share of the pages since the last call of tell().
 FEWEST, SHARE = 5, 0.05
 
 

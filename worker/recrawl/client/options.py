@@ -13,7 +13,7 @@ class Options(TypedDict, total=False):
     concurrency: int  # the most visits at the same time. Extra requests may make it twice as many
     robots: bool  # whether the client obeys robots.txt
     sitemaps: bool  # whether it adds the pages of the sitemaps that robots.txt lists
-    ahead: float  # the length of the look-ahead, in seconds
+    ahead: float  # how many seconds before their slots the client gets pages from the database
     preparation: float  # how many seconds the first visits need before their requests. Later ones are measured.
     lease: float  # seconds after which the pages of a crawler that died come back
     per_host: int | None  # the most pages of one host in one answer of the database; None = no limit

@@ -102,7 +102,6 @@ class Runner:
             self.finish(page, result, body)
 
     def finish(self, page: Page, result: Result | None, body: bytes | str | None = None) -> None:
-        """Ends a settled page, and does what that leaves to do."""
         self.in_hand.end_settled(page, result, body)
         self.catch_up()
 

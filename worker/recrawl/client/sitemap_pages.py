@@ -1,6 +1,6 @@
 """Adds sitemaps and their URLs to the crawl.
 
-Sitemaps that a robots.txt lists are pages of the crawl: they are fetched again as often as they change. Their meta is
+Sitemaps that a robots.txt lists are pages of the crawl: recrawl decides when they are fetched again. Their meta is
 {"sitemap": the host whose robots.txt lists them}. The URLs that a sitemap lists become pages too, if they are on this
 host or on the host of the sitemap: the robots.txt of example.com often redirects to www.example.com.
 """

@@ -1,1 +1,1 @@
-"""URL lists: read, cleaned, streamed into the database. Others use urls.py for single URLs."""
+"""URL lists: read, cleaned, streamed into the database. Other packages use urls.py for single URLs."""

@@ -137,7 +137,7 @@ class AllocationInput:
     @cached_property
     def _revisits_without_budget(self) -> float:
         """Revisits per day if there is no budget: the setting frequency for each page without a pin, plus the pinned
-        fetches. At least so many that the share 1 − exploration of them is enough for the pinned fetches."""
+        fetches. At least pinned fetches / (1 − exploration), because pins get at most the share 1 − exploration."""
         pins, limits = self.pins, self.limits
         of_others = self.settings.frequency * len(pins.unpinned)
         return max(of_others + pins.wanted, pins.wanted / (1 - limits.exploration))

@@ -1,5 +1,5 @@
 """Runs the registry's jobs at their times, until the worker is told to stop: upkeep, vitals and retention in each
-worker, batch jobs only in the worker that leads. APScheduler keeps the times; of batch jobs the database keeps them."""
+worker, batch jobs only in the worker that leads. The database keeps the times of batch jobs, APScheduler all others."""
 
 import logging
 import signal
@@ -66,7 +66,7 @@ class BatchStarter:
                 self._start_due_jobs(self.connection)
 
     def still_leads(self) -> bool:
-        """For a job that waited for another one: this worker may have been frozen since then."""
+        """Whether this worker still leads. A job that had to wait asks this first: the worker may have been frozen."""
         with suppress(psycopg.Error):
             return self.connection is not None and store.schedule.leads(self.connection, self.worker)
         return False

@@ -1,1 +1,1 @@
-"""The laboratory: webs whose every change is known, and what a policy makes of them."""
+"""The laboratory: webs whose every change is known, and the results of policies on them."""

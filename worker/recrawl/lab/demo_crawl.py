@@ -83,7 +83,7 @@ class DemoCrawl:
             while datetime.now(UTC) - driver.now > STEP:  # the steps above took longer than the longest step may be
                 driver.step()
                 verbs_at.take_vitals_at(connection, driver.now)
-            for _ in range(2):  # the first call takes a second; the second call does the work of this second
+            for _ in range(2):  # the first step takes about 1 s, and the second step catches up with it
                 driver.step(datetime.now(UTC) - driver.now)
             store.calls.tick(connection)
             verbs_at.take_vitals_at(connection, driver.now)
@@ -97,9 +97,8 @@ class DemoCrawl:
         self.page_of_id[page_id] = page
         host = self.web.host[page]
         self.figures.fetches += 1
-        self.figures.too_close += (
-            start - self.last_start[host] < self.web.gap[host] - 1e-6
-        )  # the times in days are as exact as this
+        # Times in days are exact to 1e-6 s.
+        self.figures.too_close += start - self.last_start[host] < self.web.gap[host] - 1e-6
         self.last_start[host] = start
         before, self.fetched_at[page] = self.fetched_at[page], day
         if np.isnan(before):

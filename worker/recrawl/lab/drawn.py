@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 
 HOSTS, PAGES = 150, 10_000
 SIZES = 0.9  # the number of pages of the nth host is proportional to n^(−SIZES)
-TYPICAL_RATE, SPREAD, OF_HOST = (
-    0.15,
-    1.2,
-    0.7,
-)  # changes per day; deviation of its logarithm between pages, and between hosts
+# Changes per day. Deviation of its logarithm between the pages of a host, and between hosts.
+TYPICAL_RATE, SPREAD, OF_HOST = 0.15, 1.2, 0.7
 STATIC = 0.2  # share of the pages
 LINKS = 6  # from each page, at least one of them to a page of its own host
 GAP, SLOW_GAP, SLOW = 60.0, 1800.0, 0.3  # seconds, seconds, share of the hosts that are slow
@@ -20,7 +17,7 @@ GAP, SLOW_GAP, SLOW = 60.0, 1800.0, 0.3  # seconds, seconds, share of the hosts 
 
 @dataclass(frozen=True, eq=False)
 class DrawnWeb:
-    """Pages host by host. Host h has the pages first[h]:first[h + 1], and its first page links to all others."""
+    """Pages host by host. Host h has the pages first[h]:first[h + 1]. Links lead from its first page to all others."""
 
     rate: NDArray[np.float64]  # changes per day
     first: NDArray[np.int64]

@@ -46,7 +46,7 @@ class PagesToLearn:
         return azar.solve(self.value, rate, self.budget)
 
     def lost(self, frequency: Floats) -> float:
-        """Days, per day of visits at random moments."""
+        """Days of regret per day, with visits at random moments."""
         return (self._best - self._earned(frequency)) / self.worth
 
     @cached_property
@@ -81,7 +81,6 @@ class Explored:
         return self.days * self.pages.lost_exploring + np.maximum(horizon - self.days, 0) * self.lost
 
     def best_days(self, horizon: float) -> float:
-        """The best number of days to explore."""
         return float(self.days[self.regret(horizon).argmin()])
 
     def course(self, days: float, horizon: float) -> tuple[Floats, Floats]:

@@ -42,7 +42,7 @@ class RecordedPage(NamedTuple):
 
 
 class _Wrong(ValueError):
-    """An error in the element that these places lead to. Each place is the index in the list before."""
+    """An error in the element at `path`: an index into the list of the line, then an index into that element, …"""
 
     def __init__(self, problem: str, *path: int) -> None:
         super().__init__(problem)
@@ -150,7 +150,7 @@ def _shortened(value: Any) -> str:
 
 
 def _column(line: str, path: tuple[int, ...]) -> int:
-    """The column, counted from 1, in which the element begins that these places lead to."""
+    """The column, counted from 1, in which the element at this path begins."""
     at = _blank(line, 0)
     for place in path:
         at = _blank(line, at + 1)  # behind the bracket

@@ -31,7 +31,7 @@ from recrawl.words import count
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
 RECENT_DAYS = 30  # days: new pages of this time are counted
-FURTHEST = 1e6  # days before or after day 0; infinity would have no next due time
+FURTHEST = 1e6  # days from day 0. _put_dues() uses it for infinity, because infinity − infinity is not a number
 PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5 / 1440)  # as settings are at first
 OBJECTIVE, DISCOVERY = "freshness", 0.5
 
@@ -122,7 +122,7 @@ class Replay:
         self.revisits += visit(today, tomorrow, self.pages, self.events, terms)
 
     def _begin(self, today: float) -> None:
-        """All pages that live on the first day are known. The order of their next fetches is random."""
+        """All pages that live on the first day are known."""
         here = np.flatnonzero(self.pages.born <= today)
         self.pages.seen_at[here] = today
         self.pages.due_at[here] = today  # until the first allocation

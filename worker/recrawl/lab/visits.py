@@ -2,8 +2,8 @@
 what the filter learns from it.
 
 Between allocations prices do not change. Without gaps the pages are independent of each other: each page is visited
-when it is due, the visit changes the estimate of its rate, and the estimate gives its next due time, on the page's own
-grid. In SQL, report does the same for each page: the filter, the frequency in force, the next due time.
+when it is due, the visit changes the estimate of its rate, and the estimate gives the interval until it is due again.
+The interval begins at the last due time, not at the visit. In SQL, report does the same for each page.
 
 Times are in days.
 """
@@ -53,9 +53,7 @@ class Events(NamedTuple):
     """The changes of all pages, and the outages of all hosts."""
 
     changed_at: Floats
-    version_ids: NDArray[
-        np.int64
-    ]  # the fingerprint of version n of page i is at n + i; empty = a visit sees every change
+    version_ids: NDArray[np.int64]  # before change n, page i has version_ids[n + i]; empty = a visit sees every change
     first_outage: NDArray[np.int64]  # host h has the outages first_outage[h]:first_outage[h + 1]
     down_at: Floats
     up_at: Floats
@@ -164,7 +162,7 @@ def _visits(objective: Objective) -> Scalar:
                         wanted = a / b * share_at(price[h], weight)
                     frequency[i] = min(ceiling, max(floor[h], wanted))
 
-                # The next due time on the page's own grid; grid times that have passed are left out.
+                # The next due time is a whole number of intervals after the last. It is not in the past.
                 every = 1.0 / frequency[i] if frequency[i] > 0.0 else math.inf
                 due = due_at[i] + every
                 if due < t:

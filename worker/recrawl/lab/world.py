@@ -98,7 +98,7 @@ class World:
         )
 
     def _sketches_of(self, pages: NDArray[np.bool_], begin: float, end: float) -> NDArray[np.int32] | None:
-        """The sketches of these pages between two days. The first one of a page is that of the version at the
+        """The sketches of these pages between two days. For each page, the first is the sketch of its version at the
         beginning."""
         if self.sketches is None:
             return None

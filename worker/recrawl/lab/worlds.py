@@ -92,7 +92,7 @@ def _content(rng: Rng, world: World, days: int) -> World:
         world,
         first_change=np.append(0, np.cumsum([len(updates) for updates in changes])),
         changed_at=np.concatenate(changes),
-        sketches=np.array(sketches, np.float32).view(np.int32),  # the bits of a positive number are one
+        sketches=np.array(sketches, np.float32).view(np.int32),  # sketches are integers: here the bits of floats
     )
 
 

@@ -1,2 +1,2 @@
-"""Numerics: numpy in, numpy out. Nothing of the rest of recrawl. Only compiled.py touches files: the cache of compiled
-code."""
+"""Numerics: numpy in, numpy out. It imports nothing else of recrawl. Only compiled.py touches files: the cache of
+compiled code."""

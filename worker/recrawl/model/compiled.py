@@ -1,8 +1,8 @@
 """numba's functions, kept in the user's cache: to compile what an objective needs takes 5 to 9 s.
 
-They are kept under a digest of the whole model, because compiled code contains the functions that it calls from other
-files. The name of what is kept also has a digest of the function's own file, which may be outside the model
-(lab/visits.py). numba's own cache=True has these faults:
+The folder of the cache is named by a digest of the whole model, because compiled code contains the functions that it
+calls from other files. The names of its files contain a digest of the function's source file, which may be outside the
+model (lab/visits.py). numba's own cache=True has these faults:
 
 * It notices only changes of the file itself.
 * It never finds a function that was made inside another function.

@@ -29,7 +29,7 @@ SWITCHED_OFF = [
 PRIORITY = 100  # of settings that the project must not override; the command line has 40
 DEFAULTS = {
     # Seconds without anything to fetch, after which the spider closes; None = it never closes. The default is longer
-    # than the first two blocks of a host that answers 429 or 503: they last 60 s and 120 s, and 10 % more or less.
+    # than each of the first two blocks of a host that answers 429 or 503: 60 s and 120 s, and 10 % more or less.
     "RECRAWL_IDLE": 150,
     "RECRAWL_LEASE": 600,  # seconds after which the pages of a process that died come back
 }

@@ -98,7 +98,7 @@ class Downloader(ScrapysDownloader):
                 granted.result().fail()
             raise
         finally:
-            self._visits.wanted[request] = None  # the visit has the request, which would otherwise stay in memory
+            self._visits.wanted[request] = None  # the Visit in the future would keep the request in memory
         if not granted.done():
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
         return granted.result()

@@ -48,7 +48,7 @@ class Visit:
                 self.fail()  # for example if `due` is no time: an unreported page would keep its place for ever
                 raise
             finally:
-                self._read = None  # `visits` has this visit as long as the response exists
+                self._read = None  # `visits` holds this visit, which would keep the response in memory
 
     def report(self, response: Response, links: Iterable[str] | None = None, redirect_to: str | None = None) -> None:
         """Reports the answer. `redirect_to` is the target of a redirect that is followed. A redirect that a callback

@@ -80,7 +80,7 @@ def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable
     """Like server(), for a long use. Also yields a function that starts the server again, at the same URL, if it has
     ended. If a disk is full, this function says so and starts nothing: call it again.
 
-    It removes OF_OTHER_SERVERS from the environment of this process permanently."""
+    lasting_server() removes the variables OF_OTHER_SERVERS from the environment of this process permanently."""
     if sys.platform not in ("linux", "darwin"):
         raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
     for name in OF_OTHER_SERVERS:
@@ -206,8 +206,8 @@ def _leave(home: Path, users: IO[bytes]) -> None:
 
 
 def _used_by_others(users: IO[bytes]) -> bool:
-    # The caller has given up its shared lock, so the guard may have the lock already. flock cannot turn a shared lock
-    # into an exclusive one without a gap either.
+    # flock cannot turn a shared lock into an exclusive lock in one step. So the caller has given up its shared lock.
+    # The guard may have taken the exclusive lock since then.
     try:
         if folder.locks(users, fcntl.LOCK_EX):
             return False

@@ -89,7 +89,7 @@ def run_guard(home: Path, binaries: Path, alive: int) -> None:
         folder.opened(home / folder.GUARD),
     )
     fcntl.flock(guard, fcntl.LOCK_EX)
-    environment = os.environ | {"LC_ALL": "C"}  # macOS wants a valid locale; the log is read untranslated
+    environment = os.environ | {"LC_ALL": "C"}  # macOS wants a valid locale; log_line() looks for English words
     how = folder.as_account() | {"cwd": "/", "env": environment, "pass_fds": [alive]}
     if not cluster.exists():
         _make_cluster(cluster, binaries, how)

@@ -59,8 +59,8 @@ IN_FORCE = """
     select md5(string_agg(text, E'\\n' order by text collate "C")) from line
 """
 
-# A thing is written as in `drop …`. In pg_depend the things that use a view or a row type may depend on its type or its
-# array type instead, and what a view uses, its rule uses.
+# A thing is written as in `drop …`. In pg_depend, an object that uses a view or a row type may depend on its type or
+# its array type instead. And the rule of a view, not the view itself, depends on the things that the view uses.
 THINGS = """
     with thing (class, oid, thing, name, acl) as (
         select 'pg_proc'::regclass, p.oid, 'function ' || p.oid::regprocedure, n.nspname || '.' || p.proname, p.proacl

@@ -21,8 +21,8 @@ def workers(connection: Connection) -> int:
 
 
 def tick(connection: Connection, max_entries: int = 2000) -> int:
-    """One step of the queue's upkeep. Returns how many pages, links and inbox entries it handled, and during a repair
-    of times also hosts and leases; 0 if nothing is left to do now."""
+    """One step of the queue's upkeep. Returns how many pages, links and inbox entries it handled. While it repairs
+    times that a wrong clock wrote, hosts and leases count too. 0 = nothing is left to do now."""
     return int(value(connection, "select recrawl_internal.tick(200, %s)", max_entries) or 0)
 
 
@@ -32,7 +32,7 @@ def follow_boosts(connection: Connection) -> int:
 
 
 def take_vitals(connection: Connection) -> bool:
-    """Writes the last full minute into the view vitals. Returns whether that minute was missing."""
+    """Brings the view vitals up to the last full minute. Returns whether that minute was missing."""
     return bool(value(connection, "select recrawl_internal.take_vitals_at(clock_timestamp())"))
 
 
@@ -91,7 +91,6 @@ def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
 
 
 def _column(values: list[Any]) -> list[Any] | None:
-    """The column, or None if no value is given in it."""
     return values if any(value is not None for value in values) else None
 
 

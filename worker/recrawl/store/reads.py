@@ -87,7 +87,7 @@ class FetchesOfLastDay:
 
     days: float
     to_make_up: float  # fetches; negative = too many
-    since_last: float  # days since the last allocation; one hour if there never was one
+    since_last: float  # days since the last allocation; 1/24 if these 24.5 hours had no allocation
 
 
 def fetches_of_last_day(connection: Connection, t: datetime) -> FetchesOfLastDay:

@@ -59,8 +59,8 @@ class Run:
 
         Arrays are numpy arrays. A mapping is sent as JSON.
 
-        A call that reaches its lock_timeout is undone, and made again. So the reports of the pages that it has locked
-        do not wait for as long as a transaction somewhere hangs.
+        A call that reaches its lock_timeout is undone, and made again. If it waited longer, the reports of the pages
+        that it has locked would wait until the transaction that blocks the call ends.
         """
         holders, values = [sql.SQL("%b"), sql.SQL("%b")], [self.token, ALIVE_FOR]
         for argument in arguments:

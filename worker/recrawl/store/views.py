@@ -94,7 +94,6 @@ def past_runs(connection: Connection, row_type: type[RowType], job: str | None) 
 
 
 def shown_settings(connection: Connection) -> dict[str, str | None]:
-    """The settings as the view shows them."""
     return dict(connection.execute("select name, value from recrawl.settings").fetchall())
 
 

@@ -57,10 +57,6 @@ class Dashboard(Server):
                     self.last = time.monotonic(), overview.read(connection, live=True)
             return self.last[1]
 
-    def find(self, asked: str) -> search.SearchResult:
-        with self.connect() as connection:
-            return search.find(connection, asked)
-
     @contextmanager
     def connect(self) -> Iterator[store.Connection]:
         """A new connection for each read, so that a restart of the database does no harm."""
@@ -107,7 +103,8 @@ class DashboardHandler(BaseHTTPRequestHandler):
             return HTTPStatus.OK, overview.html(self.server.report(), REFRESH_SECONDS)
         if target.path == "/find":
             asked = parse_qs(target.query).get("q", [""])[0].strip()
-            found = self.server.find(asked)
+            with self.server.connect() as connection:
+                found = search.find(connection, asked)
             return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, search.shown(found, REFRESH_SECONDS)
         return HTTPStatus.NOT_FOUND, refusal("There is nothing at this address.", f"The dashboard is at {here}")
 
@@ -147,7 +144,7 @@ class DashboardHandler(BaseHTTPRequestHandler):
         if status == HTTPStatus.NOT_IMPLEMENTED:
             status = HTTPStatus.METHOD_NOT_ALLOWED
         self.command = getattr(self, "command", None) or "GET"
-        self.requestline, self.request_version = "", self.protocol_version  # it may have understood neither
+        self.requestline, self.request_version = "", self.protocol_version  # http.server may have read neither of them
         self.send(status, refusal(f"{status.phrase}.", "The dashboard answers GET and HEAD only."))
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:

@@ -163,8 +163,6 @@ class LastAllocation:
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run of a job."""
-
     job: str
     started_at: datetime
     seconds: float
@@ -181,8 +179,6 @@ class PastRun:
 
 @dataclass(frozen=True)
 class LastRun(PastRun):
-    """The last run of one job."""
-
     succeeded_at: datetime | None
     failures: int  # since it last succeeded
 
@@ -260,7 +256,7 @@ class Figures:
 
     @property
     def budget(self) -> float | None:
-        """Fetches per day in force; None = none."""
+        """The budget in force, in fetches per day. None = there is no budget."""
         return self.set_budget or self.minute.budget
 
     @property

@@ -61,7 +61,7 @@ class Rule:
     ok_line: str = ""  # doctor's line if nothing is found; empty = doctor does not list the rule
     alert: Alert | None = None
     in_status: bool = True
-    is_alone: bool = False  # a verdict then says nothing else
+    is_alone: bool = False  # a verdict then shows no fixes of other rules
 
     def on(self, facts: Facts) -> Diagnosis | None:
         found = self.find(facts) if self.find else None

@@ -81,15 +81,12 @@ def _found(heading: str, *cards: Html) -> Html:
     return el("div", el("h1", heading, class_="asked"), cards, class_="found", data_part="found")
 
 
-def _lasts(until: datetime, now: datetime) -> str:
-    said = clock(until, now)
-    return said if said == "for ever" else f"until {said}"
-
-
 def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
     now, until, next_slot_at = found.now, host["blocked_until"], host["next_slot_at"]
     asks_for = f"; its robots.txt asks for {lasting(host['crawl_delay'])}" if host["crawl_delay"] else ""
-    blocked = f"{_lasts(until, now)}: {host['blocked_reason'] or 'no reason given'}" if until else "no"
+    ends = clock(until, now)
+    lasts = ends if ends == "for ever" else f"until {ends}"
+    blocked = f"{lasts}: {host['blocked_reason'] or 'no reason given'}" if until else "no"
     late = f"{things(host['due'], 'page')}, the oldest by {lasting(host['late'])}" if host["due"] else ""
     rows: list[tuple[str, object]] = [("also known as", found.name)] if found.name != host["host"] else []
     rows += [

@@ -1,1 +1,1 @@
-"""The experiments of the literature, done again. A file an experiment; registry.py says which there are."""
+"""The experiments of the literature, done again: one file per experiment. registry.py lists them."""

@@ -29,7 +29,6 @@ LOOKS = 60
 
 # The order of due pages, from their due times, the ages of their copies, and their rates.
 Choice = Callable[[Floats, Floats, Floats], Floats]  # the page with the least number goes first
-Requests = tuple[Floats, NDArray[np.int64]]
 NOBODY = np.empty(0, np.int64)
 
 
@@ -46,9 +45,8 @@ def worth_most(due: Floats, age: Floats, rate: Floats) -> Floats:
 
 EVERY_VISIT, FIRST_DUE, WORTH_MOST = "first due, every missed fetch made", "first due", "worth most first"
 AS_RECRAWL = "as recrawl"
-AFTER: dict[
-    str, tuple[Choice, bool, bool]
-] = {  # whether missed fetches are left out, and whether pages overtake others
+# For each order: whether missed fetches are left out, and whether pages overtake others.
+AFTER: dict[str, tuple[Choice, bool, bool]] = {
     EVERY_VISIT: (first_due, False, False),
     FIRST_DUE: (first_due, True, False),
     AS_RECRAWL: (first_due, True, True),
@@ -126,7 +124,7 @@ def _at_the_start(pages: int, seed: int) -> dict[str, Floats]:
 def requests(
     rate: Floats, frequency: Floats, due: Floats, last: Floats, begin: float, end: float,
     choice: Choice, skips: bool, overtakes: bool = False, first_pass: NDArray[np.int64] = NOBODY,
-) -> Requests:  # fmt: skip
+) -> tuple[Floats, NDArray[np.int64]]:  # fmt: skip
     """When the host gets a request for which page, slot by slot. Of the due pages the choice puts one first. Every
     second slot is for pages of the first pass that were not requested yet, as long as there are such pages. At each
     allocation, pages may overtake others."""

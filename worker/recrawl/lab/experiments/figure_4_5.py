@@ -18,11 +18,8 @@ from recrawl.model.allocation.solve import Web, allocate, unconstrained
 from recrawl.model.policies.outlook import as_hosts_can
 
 GAP = 15 / 86400  # days
-DAYS = {
-    0.01: 1500.0,
-    0.1: 250.0,
-    0.9: 60.0,
-}  # days of a run, by the share of the slots of all hosts that the budget uses
+# Days of a run, by the share of the slots of all hosts that the budget uses.
+DAYS = {0.01: 1500.0, 0.1: 250.0, 0.9: 60.0}
 HOSTS, FEW_HOSTS = 200, 8
 LOOKS, FEW_LOOKS = 30, 10
 

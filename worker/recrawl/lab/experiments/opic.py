@@ -18,7 +18,7 @@ from recrawl.model.graph.graph import Graph
 from recrawl.model.graph.opic import Cash
 from recrawl.words import count
 
-TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])  # crawlfrontier's
+TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])  # the example of crawlfrontier
 PAGES, FEW_PAGES, LINKS = 1000, 150, 8  # LINKS: of a page, on average
 PASSES, FEW_PASSES = 512, 64
 SWEEPS = 40  # at most, of methods whose error falls geometrically

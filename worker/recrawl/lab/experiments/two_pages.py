@@ -18,9 +18,8 @@ def run(seed: int, quick: bool) -> Findings:
     """The seed has no effect, because nothing is random."""
     many = np.linspace(0, MOST, 41 if quick else 401)
     shared = np.array([unconstrained(VALUE, RATE, budget, FOUND.name).frequency for budget in many])
-    starts = float(
-        FOUND.frequency(VALUE[0], VALUE[1], RATE[1])
-    )  # the budget at which the first fetch of page 1 is worth its price
+    # The budget at which the first fetch of page 1 is worth its price.
+    starts = float(FOUND.frequency(VALUE[0], VALUE[1], RATE[1]))
     both = many > starts
     overtakes = float(np.interp(0, shared[both, 0] - shared[both, 1], many[both]))
     return Findings(

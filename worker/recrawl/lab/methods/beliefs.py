@@ -84,10 +84,10 @@ def remembered(
         then changed daily: λ >= .5 after   52      27           52             203      132 visits
         λ from .1 to 1, visited daily       191     89           167            179      77 visits to within 1.5 ×
 
-    With the same memory the two differ little on pages that change. Widening forgets nothing of one that never did
-    (a = a0), which then wakes up slowly; fading holds it up, at a0/MEMORY_DAYS changes a day if visited daily, less
-    than one in a hundred visits. A memory in days as well keeps the rate of a page that is visited far more often than
-    it changes; it costs speed where a page visited daily changes its ways.
+    With the same memory the two differ little on pages that change. If a page never changed (a = a0), widening forgets
+    nothing, and its rate rises slowly when it begins to change. With fading, the rate of such a page stays near
+    a0/MEMORY_DAYS if it is visited daily: less than one change in a hundred visits. A memory that also counts days
+    keeps the rate of a page that is visited far more often than it changes. But new rates are learned more slowly.
     """
     a, b, prior_a, prior_b, interval = np.broadcast_arrays(
         positive("a", a),

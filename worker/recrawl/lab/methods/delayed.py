@@ -21,7 +21,8 @@ element would stop all hosts.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recrawl.lab.methods.page import Array, grouped, not_negative
+from recrawl.lab.methods.page import grouped
+from recrawl.model.checks import Array, not_negative
 
 
 def starts(due: Array, gap: float) -> Array:
@@ -70,9 +71,7 @@ def good_between(rate: Array, start: Array, page: NDArray[np.int64], begin: floa
 
 def good_at(rate: Array, start: Array, page: NDArray[np.int64], instant: Array) -> Array:
     """The expected number of fresh copies of the pages of a host at each time, given the same requests."""
-    span = (
-        max(instant.max(), start.max(initial=0.0)) + 1.0
-    )  # so the requests of each page come after those of the page before
+    span = max(instant.max(), start.max(initial=0.0)) + 1.0  # longer than all times: pages do not overlap on one axis
     pages = np.arange(rate.size)
     last = np.searchsorted(page * span + start, pages * span + instant[:, None], side="right") - 1
     last = np.where(last >= np.searchsorted(page, pages), last, -1)  # -1 = the last request before is for another page
@@ -91,8 +90,8 @@ def freshness(
     begin: float,
     end: float,
 ) -> Array:
-    """The same for all hosts. `host` is the position in `gap` of the host of each page. `phase`, in [0, 1), is the part
-    of its first interval after which a page is first due."""
+    """good_between() for all hosts. `host` is the position in `gap` of the host of each page. `phase`, in [0, 1), is
+    the part of its first interval after which a page is first due."""
     rates, frequencies = not_negative("rate", rate), not_negative("frequency", frequency)
     gaps, phases = not_negative("gap", gap), not_negative("phase", phase)
     late = np.flatnonzero(phases >= 1)

@@ -16,21 +16,20 @@ RATE_MOST = 1e6
 
 
 def full_map(visits: VisitLog, prior_a: ArrayLike, prior_b: ArrayLike) -> Array:
-    """The likeliest ln λ for a rate that was drawn from Gamma(prior_a, prior_b).
+    """The rate λ with the likeliest ln λ, if λ was drawn from Gamma(prior_a, prior_b).
 
-    The mode of ln λ, not of λ: it does not depend on whether rates or intervals are asked for, and is positive for
-    any prior.
+    Unlike the likeliest λ, it is positive for any prior, and the same estimate for the interval 1/λ is its inverse.
     """
     return likeliest(visits, positive("prior_a", prior_a), positive("prior_b", prior_b))
 
 
 def moment_matching(visits: VisitLog, least: float = RATE_LEAST, most: float = RATE_MOST) -> Array:
-    """The rate at which as many visits as did would find no change on average: mean e^{−λw} = 1 − mean(changed).
+    """The rate at which the expected share of unchanged visits is the observed one: mean e^{−λw} = 1 − mean(changed).
 
-    Within [least, most], which answer for pages that never or always changed; nan
-    without visits.
+    Pages that never changed get `least`. Pages that always changed get `most`. nan without visits.
     """
-    _check_range(least, most)
+    if not 0 < least < most < np.inf:
+        raise ValueError(f"least and most must be finite rates with 0 < least < most, got {least} and {most}")
     share = 1 - visits.changes / np.maximum(visits.visits, 1)
 
     def excess(log_rate: Array) -> tuple[Array, Array]:
@@ -45,7 +44,7 @@ def moment_matching(visits: VisitLog, least: float = RATE_LEAST, most: float = R
 
 
 def moment_matching_radius(visits: VisitLog, most: float, confidence: float = 0.9) -> Array:
-    """How far moment matching may be from the truth, if that is at most `most`. Infinite where nothing can be said.
+    """A limit of the error of moment matching, if the true rate is at most `most`. Infinite if nothing can be said.
 
     √(ln(2/δ)/2n) / mean(w e^{−most·w}), by Hoeffding's inequality and the mean value theorem (Lemma 3). Valid for any n
     and some 25 times too wide: for a figure to show, use the filter's credible interval.
@@ -85,11 +84,11 @@ def fully_observed(visits: VisitLog, changes: ArrayLike) -> Array:
 
 
 def fully_observed_radius(visits: VisitLog, most: float, confidence: float = 0.9) -> Array:
-    """How far `fully_observed`, cut off at `most`, may be from the truth, if that is at most `most` (Lemma 8).
+    """A limit of the error of `fully_observed`, cut off at `most`, if the true rate is at most `most` (Lemma 8).
 
     √(most·ln(2/δ)/((2 ln 2 − 1)·days)), and no more than `most`. By Bennett's inequality for the number of changes, of
     mean λt: it strays by εt with a probability of 2·e^(−λt·g(ε/λ)) at most, g(z) = (1 + z)ln(1 + z) − z. λ·g(ε/λ) falls
-    as λ grows, and g(z) >= g(1)·z² for z <= 1. However often a page was visited: only the days count.
+    as λ grows, and g(z) >= g(1)·z² for z <= 1. The number of visits does not matter: only the days count.
     """
     _check_radius(most, confidence)
     with np.errstate(divide="ignore"):
@@ -111,11 +110,6 @@ def last_modified(visits: VisitLog, age: ArrayLike) -> Array:
         raise ValueError(f"age must not exceed the interval of a changed visit, got {age[first]} at index {first}")
     with np.errstate(divide="ignore", invalid="ignore"):
         return visits.changes / visits.total(np.where(visits.changed, age, visits.interval))
-
-
-def _check_range(least: float, most: float) -> None:
-    if not 0 < least < most < np.inf:
-        raise ValueError(f"least and most must be finite rates with 0 < least < most, got {least} and {most}")
 
 
 def _check_radius(most: float, confidence: float) -> None:

@@ -33,9 +33,8 @@ def frequency(price: float, value: Array, rate: Array, announced: NDArray[np.boo
         return np.where(announced & (value > 0), rate, np.where((value > 0) & (rate > 0), np.inf, 0.0))
     most = value / price  # no page gets more than this at this price
     with np.errstate(divide="ignore", invalid="ignore"):
-        at_random = (
-            2 * most / (1 + np.sqrt(1 + 4 * most / rate))
-        )  # the formula at the top, written without the subtraction
+        # The formula at the top, written without the subtraction.
+        at_random = 2 * most / (1 + np.sqrt(1 + 4 * most / rate))
     return np.where(rate == 0, 0.0, np.where(announced, np.minimum(rate, most), at_random))
 
 

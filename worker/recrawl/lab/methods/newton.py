@@ -64,7 +64,7 @@ def uniform(value: Array, rate: Array, budget: float) -> State:
 
 
 def possible_gain(state: State, value: Array, rate: Array, budget: float) -> float:
-    """No other way to spend the budget can be better than this one by more (the objective is concave).
+    """An upper limit of the gain of any other way to spend the budget (the objective is concave).
 
     Infinite while the frequencies do not add up to the budget.
     """

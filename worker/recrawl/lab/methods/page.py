@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc, gammainccinv, gammaincinv
 
+from recrawl.model.checks import not_negative
+
 Array = NDArray[np.float64]
 
 
@@ -45,15 +47,6 @@ def checked(value: ArrayLike, rate: ArrayLike, budget: float) -> tuple[Array, Ar
     if not 0 <= budget < np.inf:
         raise ValueError(f"budget must be finite and not negative, got {budget}")
     return values, rates
-
-
-def not_negative(name: str, given: ArrayLike, most: float = np.finfo(np.float64).max) -> Array:
-    array = np.asarray(given, np.float64)
-    wrong = np.flatnonzero(~((array >= 0) & (array <= most)))
-    if wrong.size:
-        required = "not negative" if most == np.inf else "finite and not negative"
-        raise ValueError(f"{name}[{wrong[0]}] must be {required}, got {array[wrong[0]]}")
-    return array
 
 
 def grouped(host: NDArray[np.integer], pages: int, hosts: int) -> list[NDArray[np.int64]]:

@@ -29,9 +29,9 @@ def probability_fresh(
 def age_of_a_signal(rate: ArrayLike, recall: ArrayLike, false_rate: ArrayLike) -> Array:
     """The days by which a signal ages a page, and so brings it forward: β = −ln(ν/(rλ + ν))/α.
 
-    Without false signals (ν = 0) a signal is proof: infinite, fetch at once. If every change is announced (r = 1)
-    the page does not age without signals, and any signal that may be true is infinitely much older. Nothing (0) if
-    no signal can be true, r = 0 or λ = 0.
+    Here ν is false_rate, r is recall, and α is unannounced_rate(). Infinite if no signal is false (ν = 0): fetch at
+    once. Also infinite if every change is announced (r = 1): without signals such a page does not age at all. 0 if no
+    signal can be true (r = 0 or λ = 0).
     """
     false = _probability_false(rate, recall, false_rate)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,7 +51,7 @@ def days_worth(days: ArrayLike, planned_days: ArrayLike, rate: ArrayLike) -> Arr
     share of announced changes, no delay and no false signal biases the rate, and none of them must be known. The next
     interval, which begins at h, is not biased either. Measured with one seed, T = 2 days and all changes announced at
     once: the learnt rate, divided by the learnt rate of pages without signals, is 1.00 for λ = .5 and 1.00 for λ = 1.
-    With the plain bit it is 1.31 and 1.81. Other recalls, delays and false signals shift it by .025 at most.
+    If all h days count, it is 1.31 and 1.81. Other recalls, delays and false signals shift it by .025 at most.
     """
     days, planned_days, rate = np.broadcast_arrays(
         not_negative("days", days), not_negative("planned_days", planned_days), not_negative("rate", rate)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from recrawl.lab.methods.page import Array, checked, grouped, not_negative, visits_per_change
+from recrawl.lab.methods.page import Array, checked, grouped, visits_per_change
+from recrawl.model.checks import refuse
 
 
 def cho(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
@@ -68,7 +69,8 @@ def solve(
     Another objective's allocation in place of `allocate` gives that objective's polite optimum.
     """
     values, rates = checked(value, rate, budget)
-    caps = not_negative("cap", cap, most=np.inf)
+    caps = np.asarray(cap, np.float64)
+    refuse("cap", caps, ~(caps >= 0), "not negative")
     pages_of = grouped(host, values.size, caps.size)
     frequency = np.zeros_like(rates)
     free = np.ones(caps.size, bool)

@@ -3,9 +3,9 @@
 
 It assumes that a page never comes closer again to an earlier version, and nothing else. Between two visits the
 divergence may rise right after the first visit or right before the second. These two cases bound the worth of a visit.
-It deviates from the source in three points. A profile begins at each reference, not at each visit. A wait has a lower
-and an upper limit, at any threshold. If a profile can tell no more, its interval counts as too long: otherwise a page
-that had changed entirely by the first visit would keep its interval forever.
+It deviates from the source in three points. A profile begins when the wait is halved or the last profile is full, not
+at each visit. A wait has a lower and an upper limit, at any threshold. If a profile can tell no more, its interval
+counts as too long: otherwise a page that had changed entirely by the first visit would keep its interval forever.
 """
 
 from collections import deque
@@ -22,9 +22,7 @@ SATURATED = 0.9  # share of the divergence that the first visit found
 class BoundBased:
     terms: Terms
     wait: float = field(init=False)
-    profiles: deque[Profile] = field(
-        default_factory=lambda: deque(maxlen=PROFILES)
-    )  # the last one belongs to the reference
+    profiles: deque[Profile] = field(default_factory=lambda: deque(maxlen=PROFILES))  # the newest is the last
 
     def __post_init__(self) -> None:
         self.wait = self.terms.first

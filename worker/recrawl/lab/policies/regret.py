@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 UNSURE = 0.1  # the probability that the bounds may fail
-MOST = 700.0  # the largest exponent that a float can hold
+MOST = 700.0  # e^700 is still a float, e^710 is not
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Exploration:
     @property
     def _log_k(self) -> float:
         """K = e^(2·most rate·interval)·ln(2·pages/unsure)/(2·interval·least rate²), in days. Its exponential makes it
-        useless where intervals are long: 10⁸ days for a week and two changes a day."""
+        useless if intervals are long: more than 10¹⁰ days for a week and two changes a day."""
         in_doubt = math.log(2 * self.pages / self.unsure)
         return 2 * self.most_rate * self.interval + math.log(in_doubt / (2 * self.interval * self.least_rate**2))
 

@@ -117,8 +117,8 @@ def split_budget(
 
     Revisits are guaranteed the share 1 − discovery of the budget. Retries are subtracted from the part of revisits, at
     most half of that part. An infinite budget means that there is no budget. Revisits then get
-    `revisits_without_budget`, new pages get all slots that revisits leave, and retries are ignored. The budget of the
-    answer is the sum of revisits and new pages.
+    `revisits_without_budget`, new pages get all slots that revisits leave, and retries are ignored. The budget of this
+    answer is the sum of revisits and new pages. A finite budget stays as it is.
 
     Example: a budget of 100, discovery .3, no retries, many new pages, and revisits that want 60 fetches:
 

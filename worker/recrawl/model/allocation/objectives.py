@@ -279,7 +279,6 @@ OBJECTIVES = {
 
 
 def objective_named(name: str) -> Objective:
-    """An objective of OBJECTIVES, or PROPORTIONAL."""
     if name == PROPORTIONAL.name:
         return PROPORTIONAL
     if name not in OBJECTIVES:

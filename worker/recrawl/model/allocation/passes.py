@@ -79,10 +79,9 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
     Otherwise it is the geometric middle of the bracket. A bracket that is open (low is 0 or high is infinite) has no
     middle: there Newton's step may have any length, and otherwise `tried` is multiplied or divided by 4^tries.
 
-    `slope` is −d result / d ln tried. Demand jumps if the price reaches a page's weight: just below it u, which is
-    rate/frequency, is about 40, because 1 − φ(40) is about the smallest step of doubles near 1 (for φ see inverse.py).
-    So the frequency falls from rate/40 to 0. A tiny step is made a little longer, to end on the other side of such a
-    jump.
+    `slope` is −d result / d ln tried. For freshness and new_content, demand jumps at each price that is a page's
+    weight. There the page gets no fetch. At the next lower double it gets about rate/40, because φ(40) is 1 up to
+    rounding (see inverse.py). A tiny step is made a little longer, to end on the other side of such a jump.
     """
     step = math.inf
     if slope > 0.0 and result > 0.0 and wanted > 0.0:
@@ -187,8 +186,8 @@ def passes_for(objective: Objective) -> Passes:
 
     @compiled_in_order(objective.name)
     def first_price(value, rate, wanted):  # type: ignore[no-untyped-def]
-        """A price to begin with. It is about right if there are many fetches: the fetches per change are then near
-        a power of the price."""
+        """A price to begin with. At this price pages take the `wanted` fetches if fetches per change = √(weight/price).
+        This is about right if there are many fetches."""
         root = 0.0
         for i in range(value.size):
             r = np.float64(rate[i])

@@ -57,7 +57,6 @@ class VisitLog:
         return self.total(self.interval)
 
     def total(self, of_visit: ArrayLike) -> Array:
-        """The sum over each page's visits."""
         return by_page(self.page, of_visit, self.starts.size - 1)
 
 

@@ -39,8 +39,8 @@ LEAST_RATE, MOST_RATE = 1e-5, 1e3
 HOSTS_SPREAD = 0.5
 SHAPE_PAGES = 10.0
 
-# This share of a host's pages, and at least one page, counts as changing no faster than the next page: see
-# _without_outliers().
+# The fastest pages of a host (this share of its pages, at least one) count as changing no faster than the next page:
+# see _without_outliers().
 OUTLIER_SHARE = 0.02
 
 # Samples are enough. The prior of a host uses PAGES_FOR_HOST of its pages. The prior of all hosts uses PAGES_OF_EACH

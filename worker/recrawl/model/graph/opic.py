@@ -229,7 +229,7 @@ class _Side:
         self.received = received
         # The cash that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷
         # links is a tenth faster than with float64. A common factor corrects the sum of the rounding errors. Without it
-        # cash would be lost, or leak to the virtual page, which may give back a million times as much.
+        # cash would be lost, or leak to the virtual page, whose spending may multiply the leak by a million.
         self._given, self._factor = np.empty(pages, np.float32), 1.0
         self._flow, self._flows = np.zeros(pages), math.nan  # cash that went through each page, and its sum
         self.step = math.inf  # a bound on how far the scores moved at last, in L1

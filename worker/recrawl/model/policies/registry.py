@@ -6,7 +6,6 @@ Each file and docs/policies.md say what the policy does. lab/policies/ has the p
 from recrawl.model.policies import best_first, epsilon_greedy, opt_polite, optimal, proportional, uniform
 from recrawl.model.policies.policy import Policy
 
-# A policy has the name of its file.
 FILES = (opt_polite, optimal, uniform, proportional, best_first, epsilon_greedy)
 NAMES = [file.__name__.rpartition(".")[2] for file in FILES]
 POLICIES = {name: Policy(name, file.answer) for name, file in zip(NAMES, FILES, strict=True)}

@@ -1,4 +1,4 @@
-"""The frame of every HTML document, and the policy for browsers: run its own script, and request its own server.
+"""The frame of every HTML document, and the content security policy, which says what a browser may do with it.
 
 Pure, like all parts: figures in, markup out.
 """
@@ -21,7 +21,7 @@ SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report. It shows times in the time zone of `now`. If it is live, hosts link to their search."""
+    """A report. It shows times in the time zone of this machine. If it is live, hosts link to their search."""
 
     figures: Figures
     verdict: Diagnosis
