@@ -31,9 +31,9 @@ begin
     end loop;
     -- `recrawl dashboard` and the metrics of a worker run as the owner, and read with the rights of recrawl_reader. So
     -- the owner must be a member of it.
-    if not pg_has_role('recrawl_reader', 'member') then
+    if not pg_has_role('recrawl_reader', 'usage') then
         execute format('grant recrawl_reader to %I', current_user);
     end if;
 exception
-    when insufficient_privilege then null;                                -- `recrawl dashboard` says who can grant it
+    when insufficient_privilege then null;                                -- then the owner reads with its own rights
 end $$;

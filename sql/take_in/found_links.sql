@@ -22,7 +22,7 @@ begin
     cross join graph_state g
     -- The result of an unknown page brings no links.
     cross join lateral (
-        select p.host_id, p.depth, p.meta,
+        select p.host_id, p.depth, coalesce((r.extras).meta, p.meta) as meta,
                least(plain_value(p.value, p.boost, p.pinned_value), most_amount()) as value
         from page p where p.page_id = r.page_id offset 0
     ) p

@@ -13,8 +13,9 @@
 -- Notes pages that have moved, and that results redirect to, if the redirects lead to no live page. redirects: the live
 -- pages that the redirects lead to, by ord. ords: the results that count.
 create or replace function note_moved_back(results result[], redirects bigint[], ords int[]) returns void
-language sql volatile as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes moved_back; locks nothing that anybody waits for
+begin
     insert into moved_back (page_id)
     select distinct p.page_id
     from unnest(results) r
@@ -24,8 +25,8 @@ language sql volatile as $$
         offset 0
     ) p
     where (r.extras).redirect_to is not null and redirects[r.ord] is null and r.ord = any (ords)
-      and not exists (select from moved_back m where m.page_id = p.page_id)
-$$;
+      and not exists (select from moved_back m where m.page_id = p.page_id);
+end $$;
 
 -- Brings back pages that were noted, at most `most`. Returns their number. It waits for no lock: a page that another
 -- transaction has locked comes back at a later call.

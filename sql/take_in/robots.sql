@@ -7,8 +7,10 @@ language sql immutable parallel safe
 return substring(canonical_of(url) from '^[^/]*//[^/]*');
 
 create or replace function robots_at(t timestamptz, urls text[]) returns setof recrawl.site_robots
-language sql stable as $$
+language plpgsql stable as $$
 -- plans: lookups
+begin
+    return query
     -- A time more than a day ahead was written while the clock was ahead.
     select u.ord::int, r.site, r.status::int, r.rules,
            case when r.good_until between t and t + interval '24 hours' + small_step() then r.good_until - t
@@ -16,13 +18,14 @@ language sql stable as $$
     from unnest(urls) with ordinality as u (url, ord)
     cross join lateral (select site_of(u.url) as site offset 0) s
     join robots r on r.site = s.site
-    order by u.ord
-$$;
+    order by u.ord;
+end $$;
 
 create or replace function recrawl.robots(urls text[]) returns setof recrawl.site_robots
-language sql volatile security definer as $$
-    select * from robots_at(clock_timestamp(), urls)
-$$;
+language plpgsql volatile security definer as $$
+begin
+    return query select * from robots_at(clock_timestamp(), urls);
+end $$;
 comment on function recrawl.robots is
     'Returns the stored robots.txt of the sites of some URLs: one row for each URL, in the same order. A site is '
     'scheme, host and port. A URL has no row if the robots.txt of its site is not stored yet: fetch it, and call '
@@ -92,9 +95,10 @@ end $$;
 create or replace function recrawl.set_robots(
     url text, status int, rules text default null, crawl_delay float8 default null, retry_after text default null
 ) returns boolean
-language sql volatile security definer as $$
-    select set_robots_at(clock_timestamp(), url, status, rules, crawl_delay, retry_after)
-$$;
+language plpgsql volatile security definer as $$
+begin
+    return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay, retry_after);
+end $$;
 comment on function recrawl.set_robots is
 'Stores the answer for the robots.txt of a site, for all crawlers. Returns false if no page of the site may be fetched:
 robots.txt could not be fetched, and no earlier one is stored.

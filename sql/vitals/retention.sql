@@ -5,7 +5,7 @@
 -- only up to one day after the newest vitals that are older than ten minutes. Otherwise a clock that is years ahead for
 -- a moment would delete the whole history.
 create or replace function forget_history_at(t timestamptz) returns int
-language plpgsql volatile security definer as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for
 declare
     gone int;
@@ -53,4 +53,10 @@ begin
           union all select from allocations union all select from opics union all select from sites) all_of_them;
     return gone;
 end $$;
-grant execute on function forget_history_at to recrawl_worker;
+
+-- forget_history_at now, for the job retention.
+create or replace function forget_history() returns int
+language sql volatile security definer as $$
+    select forget_history_at(clock_timestamp())
+$$;
+grant execute on function forget_history to recrawl_worker;

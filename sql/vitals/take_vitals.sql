@@ -3,7 +3,7 @@
 -- Writes the minute that ended last into vitals, and sums up the minutes before it again. false: the minute was written
 -- before, or another session is writing it.
 create or replace function take_vitals_at(t timestamptz) returns boolean
-language plpgsql volatile security definer as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
 declare
     newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last whole minute
@@ -35,7 +35,13 @@ begin
     perform fold_minutes(since);
     return is_new;
 end $$;
-grant execute on function take_vitals_at to recrawl_worker;
+
+-- take_vitals_at now, for the job vitals.
+create or replace function take_vitals() returns boolean
+language sql volatile security definer as $$
+    select take_vitals_at(clock_timestamp())
+$$;
+grant execute on function take_vitals to recrawl_worker;
 
 -- Writes the counts since the last call into a minute: pages handed out, calls of next_pages, empty calls, and new
 -- pages. The counts come from sequences. After a crash a sequence may have skipped a few numbers. Page ids may also

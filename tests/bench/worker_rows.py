@@ -24,7 +24,7 @@ LEADER: LiteralString = "select pid from recrawl_internal.leader where pid is no
 SMALL_JOBS: dict[str, LiteralString] = {
     "vitals, once a minute": "select recrawl_internal.take_vitals_at(now() + %s * interval '1 minute')",
     "the look at all hosts, every five minutes": "select recrawl_internal.look_at_hosts(now())",
-    "retention, once an hour": "select recrawl_internal.forget_history_at(clock_timestamp())",
+    "retention, once an hour": "select recrawl_internal.forget_history()",
     "the look for what is due, once a second": "select * from recrawl_internal.due_jobs()",
     "upkeep, 2.5 times a second": "select recrawl_internal.tick(200, 2000)",
 }

@@ -168,10 +168,14 @@ def test_a_permanent_redirect_hands_over_to_its_target(crawl: Crawl, status: int
 def test_the_target_of_a_permanent_redirect_keeps_the_meta_of_the_page(crawl: Crawl) -> None:
     crawl.add("http://a.test/1", "http://a.test/2", meta=[{"kind": "list"}, {"kind": "item"}])
     crawl.add("http://a.test/known", meta=[{"kind": "known"}])
-    for page, target in zip(crawl.next(3, ahead=MINUTE), ("https://a.test/1", "http://a.test/known"), strict=False):
-        crawl.report(result_of(page, status=301, redirect_to=target, links=["http://a.test/linked"]))
+    crawl.add("http://a.test/3", meta=[{"kind": "old"}])
+    pages = {page["url"]: page for page in crawl.next(4, ahead=MINUTE)}
+    for source, target in (("http://a.test/1", "https://a.test/1"), ("http://a.test/2", "http://a.test/known")):
+        crawl.report(result_of(pages[source], status=301, redirect_to=target, links=["http://a.test/linked"]))
+    crawl.report(result_of(pages["http://a.test/3"], status=301, redirect_to="https://a.test/3", meta={"kind": "new"}))
     found = {row["url"]: row["meta"] for row in crawl.rows("select url, meta from page where state = 'live'")}
     assert found["https://a.test/1"] == {"kind": "list"}
+    assert found["https://a.test/3"] == {"kind": "new"}
     assert found["http://a.test/known"] == {"kind": "known"}
     assert found["http://a.test/linked"] is None
 

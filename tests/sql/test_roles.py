@@ -539,7 +539,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
         connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{OPIC_RUN}')")
         connection.execute(
             "select recrawl_internal.put_capped_hosts(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"
-            "       recrawl_internal.take_vitals_at(clock_timestamp()), h.* from recrawl_internal.host h limit 1"
+            "       recrawl_internal.take_vitals(), h.* from recrawl_internal.host h limit 1"
         )
         connection.execute(
             "insert into recrawl_internal.late_host select host_id, 1, clock_timestamp(), clock_timestamp()"

@@ -547,7 +547,7 @@ def test_crawl_status_says_how_the_crawl_stands_now(crawl: Crawl) -> None:
     assert (row["paused"], row["vitals_at"]) == (False, None)
     crawl.value("select setval('worker_ticked', micros(clock_timestamp() - interval '6 seconds'))")
     assert not crawl.row("select * from crawl_status")["worker_is_running"]
-    crawl.value("select take_vitals_at(clock_timestamp())")
+    crawl.value("select take_vitals()")
     crawl.value("select tick(1, 1)")
     row = crawl.row("select * from crawl_status")
     assert row["worker_is_running"]

@@ -327,7 +327,7 @@ def test_a_query_that_begins_after_the_stop_is_cancelled_too(fetched: Crawl, url
         assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize(("job", "function"), [("upkeep", "tick"), ("vitals", "take_vitals_at")])
+@pytest.mark.parametrize(("job", "function"), [("upkeep", "tick"), ("vitals", "take_vitals")])
 def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
     fetched: Crawl, url: str, job: str, function: str
 ) -> None:

@@ -115,7 +115,7 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
     filled.connection.execute("update allocation set started_at = started_at - interval '30 days' "
                              "where token = (select min(token) from allocation)")  # fmt: skip
     filled.value("select set_setting('keep_history', '1 day')")
-    filled.value("select forget_history_at(clock_timestamp())")
+    filled.value("select forget_history()")
     later = follow(filled, url, "epsilon_greedy")
     assert np.ptp(later[:100]) > 0.1, "then the best"
 

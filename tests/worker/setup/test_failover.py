@@ -246,7 +246,7 @@ def test_nothing_of_a_lost_primary_acts_on_what_the_next_one_gave(new_server: Ca
     assert second.value(untouched, sorted(new_pages)) == HOSTS
 
     # Vitals do not count the skipped numbers.
-    second.query("select recrawl_internal.take_vitals_at(clock_timestamp())")
+    second.query("select recrawl_internal.take_vitals()")
     assert second.value("select max(pages_added) from recrawl.vitals") < 10 * HOSTS
     assert second.value("select max(empty_calls) from recrawl.vitals") < 10 * HOSTS
 

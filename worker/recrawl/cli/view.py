@@ -3,6 +3,7 @@
 import secrets
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -82,6 +83,8 @@ def dashboard(file: str | None, listen: Address, names: tuple[str, ...]) -> None
     The dashboard uses the rights of the role recrawl_reader, so it changes nothing: it shows each fix as SQL to copy.
     It asks for no password, so by default it listens on this machine only.
     """
+    from psycopg.errors import QueryCanceled
+
     from recrawl.view.dashboard import Dashboard, listening
 
     if file == "":
@@ -100,7 +103,8 @@ def dashboard(file: str | None, listen: Address, names: tuple[str, ...]) -> None
                 f"cannot listen on {in_url(listen[0])}:{listen[1]}: {error.strerror or error}"
             ) from None
         with server:
-            server.report()  # an error ends the command here, before anybody opens the page
+            with suppress(QueryCanceled):  # a slow database may be quicker later
+                server.report()  # other errors end the command here, before anybody opens the page
             click.echo(f"The dashboard is at {server.address} (Ctrl-C stops it)")
             try:
                 server.serve_forever()

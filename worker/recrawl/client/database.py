@@ -60,10 +60,20 @@ PATIENCE = 2.0  # seconds
 MOST_CUT = 5  # a call that was cut short this number of times is too long
 LOOKS_AHEAD = (60, 10, 1)  # seconds ahead in which to look for a slot; the setting max_ahead may refuse the longer ones
 LONGEST_REPORT = 8_000_000  # characters of a call
-FUNCTIONS = (
-    "add_pages", "blocked_pages", "claim", "extend_lease", "hint_change", "next_pages", "next_ready_at", "release",
-    "report", "robots", "set_robots", "take_slot",
-)  # fmt: skip
+FUNCTIONS = {
+    "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
+    "claim": "text",
+    "extend_lease": "bigint, interval",
+    "blocked_pages": "bigint[]",
+    "hint_change": "bigint[], float8, float8, timestamptz[]",
+    "next_pages": "int, interval, interval, int, interval, text",
+    "next_ready_at": "",
+    "release": "bigint, bigint[], boolean",
+    "report": "jsonb",
+    "robots": "text[]",
+    "set_robots": "text, int, text, float8, text",
+    "take_slot": "text, interval, interval",
+}
 
 
 class Error(Exception):
@@ -153,11 +163,12 @@ class Database:
             """
             select v.name, f.oid is not null as is_there,
                    has_function_privilege(f.oid, 'execute') is true as may_call
-            from unnest(%s::text[]) as v (name)
+            from unnest(%s::text[], %s::text[]) as v (name, arguments)
             cross join has_schema_privilege('recrawl', 'usage') as u (may_use)
-            cross join lateral (select case when u.may_use then to_regproc('recrawl.' || v.name) end) as f (oid)
+            cross join lateral (select case when u.may_use then to_regprocedure(
+                format('recrawl.%%s(%%s)', v.name, v.arguments)) end) as f (oid)
             """,
-            [list(FUNCTIONS)],
+            [list(FUNCTIONS), list(FUNCTIONS.values())],
         )
         if any(not row.may_call for row in rows if row.is_there) or not any(row.is_there for row in rows):
             raise Error(

@@ -27,8 +27,10 @@ class Downloader(ScrapysDownloader):
         super().__init__(crawler)
         self.crawler = crawler  # Scrapy 2.13 does not set it
         self._visits = CrawlerVisits.of(crawler)
-        follows = crawler.settings.getbool("REDIRECT_ENABLED")
-        self._redirects = RedirectMiddleware.from_crawler(crawler) if follows else None
+        self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
+        self._redirects = RedirectMiddleware.from_crawler(crawler)
+        self._page_redirects = RedirectMiddleware.from_crawler(crawler)
+        self._page_redirects.max_redirect_times = 1  # each page of a chain of redirects is a request of its own
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Result]:
         as_asked = () if spider is None else (spider,)
@@ -74,13 +76,13 @@ class Downloader(ScrapysDownloader):
             visit.left_for(result.url)
         elif visit.page.kind == "extra":
             visit.report(result)
-            if target := self._target(request, result, spider):
+            if target := self._target(self._redirects, request, result, spider):
                 self._visits.no_pages.add(target)
                 return target
         elif visit.page.kind == "robots" or result.status == 304:
             visit.report(result, redirect_to=text_of(result.headers.get("Location") or b""))
             raise _nothing_for_the_spider(request)
-        elif target := self._target(request, result, spider):
+        elif target := self._target(self._page_redirects, request, result, spider):
             self._redirect(visit, result, target.url)
             raise _nothing_for_the_spider(request)
         else:
@@ -103,13 +105,15 @@ class Downloader(ScrapysDownloader):
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
         return granted.result()
 
-    def _target(self, request: Request, response: Response, spider: tuple[Spider, ...]) -> Request | None:
+    def _target(
+        self, rules: RedirectMiddleware, request: Request, response: Response, spider: tuple[Spider, ...]
+    ) -> Request | None:
         """The request that Scrapy's own redirect middleware, which is off, would make. None: the response goes to the
         caller."""
         found: Result = response
-        with contextlib.suppress(ValueError):  # the target is no URL
-            if self._redirects:
-                found = self._redirects.process_response(request, response, *spider)
+        if self._follows and response.headers.get("Location"):
+            with contextlib.suppress(ValueError):  # the target is no URL
+                found = rules.process_response(request, response, *spider)
         return found if isinstance(found, Request) else None
 
     def _redirect(self, visit: Visit, response: Response, url: str) -> None:

@@ -33,12 +33,12 @@ def follow_boosts(connection: Connection) -> int:
 
 def take_vitals(connection: Connection) -> bool:
     """Brings the view vitals up to the last full minute. Returns whether that minute was missing."""
-    return bool(value(connection, "select recrawl_internal.take_vitals_at(clock_timestamp())"))
+    return bool(value(connection, "select recrawl_internal.take_vitals()"))
 
 
 def forget_history(connection: Connection) -> int:
     """Deletes rows that are older than the settings allow. Returns their number."""
-    return int(value(connection, "select recrawl_internal.forget_history_at(clock_timestamp())") or 0)
+    return int(value(connection, "select recrawl_internal.forget_history()") or 0)
 
 
 class PageToAdd(NamedTuple):

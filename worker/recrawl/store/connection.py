@@ -18,12 +18,13 @@ Connection = psycopg.Connection[Any]
 RowType = TypeVar("RowType", bound="DataclassInstance")
 
 # Makes a transaction read only, with a reader's rights if this login may take them. `reader` is null if the server has
-# no roles of recrawl.
+# no roles of recrawl. Before PostgreSQL 16 each member may take the rights of a role.
 ONLY_READ: LiteralString = """
     select pg_catalog.set_config('transaction_read_only', 'on', true),
            pg_catalog.set_config('statement_timeout', %s, true),
            pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true),
-           case when pg_catalog.pg_has_role(reader, 'usage')
+           case when pg_catalog.pg_has_role(reader, case when pg_catalog.current_setting('server_version_num')::int
+                                                              >= 160000 then 'set' else 'member' end)
                      and pg_catalog.has_schema_privilege(reader, pg_catalog.to_regnamespace('recrawl')::oid, 'usage')
                 then pg_catalog.set_config('role', reader::text, true) end
     from pg_catalog.to_regrole('recrawl_reader') as reader

@@ -112,6 +112,8 @@ class DashboardHandler(BaseHTTPRequestHandler):
         line = " ".join(str(error).split())
         self.log_message("%s", line)
         again = "The dashboard tries again automatically."
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            return trouble("The dashboard may not read this database.", line[:300])
         if isinstance(error, psycopg.errors.QueryCanceled):
             details = f"It did not answer within {lasting(LONGEST_READ)}. {again}"
             return trouble("The database is too slow to answer.", details)

@@ -1,5 +1,7 @@
 """A crawl on one page of HTML: reads the figures, and puts the parts together."""
 
+from datetime import UTC
+
 from recrawl import store
 from recrawl.view import figures as present
 from recrawl.view import history
@@ -23,7 +25,7 @@ FOOTER = el(
 def read(connection: store.Connection, *, live: bool = False) -> Report:
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
-    return Report(figures, verdict(figures), past, figures.now.as_of, live)
+    return Report(figures, verdict(figures), past, figures.now.as_of.astimezone(UTC), live)
 
 
 def html(report: Report, live_seconds: float | None = None, more: Html | None = None) -> str:

@@ -17,8 +17,7 @@ def over(report: Report, periods: Sequence[Period], step: timedelta, longest: ti
     """A plot that ends at the start of the present step, or at the end of the last period if that is later. In UTC, in
     which every day has 24 hours."""
     at = [period.at.astimezone(UTC) for period in periods]
-    now = report.now.astimezone(UTC)
-    step_now = sentences.step_begin(now, step)
+    step_now = sentences.step_begin(report.now, step)
     return Plot(at, step, max(step_now, at[-1] + step) if at else step_now, longest)
 
 
