@@ -40,11 +40,11 @@ SMALL = Kernels(
 from recrawl.lab import outside
 from recrawl.model import outer
 for name in sys.argv[1:]:
-    print(name, {"square": outer.to_the(2), "cube": outer.to_the(3)}[name](1.5).hex(), outer.table.sum().hex(), end=" ")
+    print(name, {"square": outer.to_the(2), "cube": outer.to_the(3)}[name](1.5).hex(), end=" ")
     print(outside.less(1.5).hex())
 """,
     names=("square", "cube"),
-    edits=[("inner.py", "2.0 * x", "3.0 * x", 3), ("../lab/outside.py", "- x", "+ x", 1)],
+    edits=[("inner.py", "2.0 * x", "3.0 * x", 2), ("../lab/outside.py", "- x", "+ x", 1)],
     files={
         "inner.py": """
 from recrawl.model.compiled import compiled
@@ -54,7 +54,6 @@ def doubled(x):
     return 2.0 * x
 """,
         "outer.py": """
-import numpy as np
 from recrawl.model.compiled import compiled
 from recrawl.model.inner import doubled
 

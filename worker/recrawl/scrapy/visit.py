@@ -88,7 +88,7 @@ class Visit:
             self.page.decline()
 
 
-visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()  # a response that is no page has none
+visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()  # a response that is no page has no visit
 Response.recrawl = property(visits.get)  # type: ignore[attr-defined]  # since Scrapy 2.19 a response takes no attributes
 
 
