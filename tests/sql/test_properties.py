@@ -661,7 +661,6 @@ class Crawling(RuleBasedStateMachine):
             self.block_or_unblock(name, None)
             self.set_host(name, SECOND, False)
         self.nothing_is_broken()
-        self.upkeep()  # brings back pages that moved
         self.fetch_now([page.url for page in model.pages.values()])  # also what is not wanted any more
         for _ in range(2):  # pages that come back after failures wait once more
             crawl.wait(10_001 * DAY)  # a page that never changes is fetched anyway
