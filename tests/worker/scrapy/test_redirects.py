@@ -100,3 +100,26 @@ def test_answers_lead_where_a_browser_and_the_project_would_go(
     assert Counter(entry.path for entry in web.log) == Counter(paths)
     assert state(db, f"{at}/kept-for-good").state != "moved" and state(db, f"{at}/never") is None
     assert crawler.errors == [] and leases(db) == [], crawler.log
+
+
+def test_pages_may_redirect_whatever_the_limit_for_one_request_is(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """The target is a page of its own, so no request follows a redirect."""
+    site.answers |= {"/a": leads_to("/b", 301), "/b": leads_to("/c", 301), "/c": Answer(body="words")}
+    at = f"http://127.0.0.2:{web.port}"
+    led = project(
+        led=f"""
+        class Led(scrapy.Spider):
+            name = "led"
+            start_urls = ["{at}/a"]
+
+            def parse(self, response):
+                yield {{"url": response.url}}
+        """
+    )
+    crawler = led.start("led", REDIRECT_MAX_TIMES=0)
+    eventually(lambda: getattr(state(db, f"{at}/c"), "state", None) == "live", what="the target is fetched")
+    crawler.interrupt()
+    crawler.ends()
+    assert [state(db, at + path).state for path in ("/a", "/b")] == ["moved", "moved"], crawler.log
