@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from html import unescape
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from command import Running
 from helpers import Crawl, eventually
 from recrawl import store
 from recrawl.view.dashboard import LONGEST_TARGET, MOST_CONNECTIONS, Dashboard, listening
+from recrawl.view.serving import Server
 from worker.cli.test_cli import environment, error, output
 
 
@@ -335,6 +337,21 @@ def test_dashboard_serves_until_it_is_stopped(url: str, stop: signal.Signals) ->
         process.send_signal(stop)
         assert process.wait(timeout=600) == 0
         assert "stopped" in process.stdout.read()
+
+
+def test_a_signal_stops_the_server_also_while_it_starts_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def start_and_be_interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        thread.join()
+        signal.raise_signal(signal.SIGINT)
+
+    with Server(("127.0.0.1", 0), BaseHTTPRequestHandler, MOST_CONNECTIONS) as server:
+        socket.create_connection(("127.0.0.1", server.server_port)).close()
+        monkeypatch.setattr(threading.Thread, "start", start_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.handle_request()
 
 
 def test_dashboard_says_why_it_cannot_listen(url: str) -> None:

@@ -27,7 +27,7 @@ class Server(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:
+        except Exception:  # no thread was started. After a KeyboardInterrupt the thread may run, and releases it
             self.room.release()
             raise
 
