@@ -155,17 +155,15 @@ def test_other_paths_lead_back(dashboard: Dashboard) -> None:
 # -- whom it answers --
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.test", "evil.test:{port}", "localhost.evil.test:{port}", "127.0.0.1", "", "localhost:1"]
-)
+@pytest.mark.parametrize("host", ["evil.test", "evil.test:{port}", "localhost.evil.test:{port}", ""])
 def test_a_name_that_merely_leads_here_reads_nothing(dashboard: Dashboard, host: str) -> None:
     answer = Answer(dashboard, "/", Host=host.format(port=dashboard.server_port))
     assert answer.status == 421
     assert 'data-part="tiles"' not in answer.text
 
 
-@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}", "LOCALHOST:{port}"])
-def test_loopback_has_several_names(dashboard: Dashboard, host: str) -> None:
+@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:1", "127.0.0.1", "[::1]:{port}", "LOCALHOST:{port}"])
+def test_loopback_has_several_names_with_any_port(dashboard: Dashboard, host: str) -> None:
     assert Answer(dashboard, "/", Host=host.format(port=dashboard.server_port)).status == 200
 
 
@@ -183,10 +181,10 @@ def test_an_ipv6_address_is_announced_in_brackets(url: str) -> None:
 
 
 def test_other_names_must_be_given(url: str) -> None:
-    with serving(url, "crawl.test", "crawl.test:444") as server:
-        for host in ("crawl.test", "crawl.test:444", f"crawl.test:{server.server_port}"):
+    with serving(url, "crawl.test", "CRAWL.example:444") as server:
+        for host in ("crawl.test", "crawl.test:444", f"crawl.example:{server.server_port}"):
             assert Answer(server, "/", Host=host).status == 200
-        assert Answer(server, "/", Host="crawl.test:1").status == 421
+        assert Answer(server, "/", Host="other.test").status == 421
 
 
 def test_it_listens_elsewhere_only_when_that_is_asked_for() -> None:

@@ -68,9 +68,8 @@ def replace(file: Path, text: str) -> None:
     "names",
     multiple=True,
     metavar="HOST",
-    help="A name under which browsers may open the dashboard, in addition to the address of --listen. Write HOST:PORT "
-    "if the address in the browser shows another port than --listen. Required if other machines can reach the address "
-    "of --listen.",
+    help="A name under which browsers may open the dashboard, in addition to the address of --listen. Required if "
+    "other machines can reach the address of --listen.",
 )
 def dashboard(file: str | None, listen: Address, names: tuple[str, ...]) -> None:
     """Show the crawl live in a browser, until Ctrl-C.

@@ -22,7 +22,7 @@ from recrawl import store
 from recrawl.view import overview, search
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Report
-from recrawl.view.serving import LOOPBACK, Server
+from recrawl.view.serving import LOOPBACK, Server, host_name
 from recrawl.words import in_url, lasting
 
 REFRESH_SECONDS = 5
@@ -39,10 +39,7 @@ class Dashboard(Server):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, DashboardHandler, MOST_CONNECTIONS)
         self.url, self.restart = url, restart
-        here = urlsplit(self.address).hostname or ""
-        ours = (*LOOPBACK, in_url(here), *names)
-        bare = ours if self.server_port == 80 else names  # a browser leaves out port 80
-        self.names = {f"{name}:{self.server_port}".lower() for name in ours} | {name.lower() for name in bare}
+        self.names = set(map(host_name, (*LOOPBACK, in_url(str(self.server_address[0])), *names)))
         self.reading = threading.Lock()
         self.last: tuple[float, Report] | None = None
 
@@ -89,7 +86,7 @@ class DashboardHandler(BaseHTTPRequestHandler):
 
     def answer(self) -> tuple[HTTPStatus, str]:
         here = self.server.address
-        if self.headers.get("Host", "").lower() not in self.server.names:
+        if host_name(self.headers.get("Host", "")) not in self.server.names:
             what, do = "The dashboard does not answer to this host name.", "start the dashboard with --name."
             return HTTPStatus.MISDIRECTED_REQUEST, refusal(what, f"Open {here}, or {do}")
         if len(self.path) > LONGEST_TARGET:

@@ -9,7 +9,6 @@ Counters begin at 0 when the process starts, and never fall. A read adds the gro
 """
 
 import logging
-import re
 import socket
 import threading
 from collections import defaultdict
@@ -29,7 +28,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from recrawl import store
 from recrawl.view.figures import ALWAYS
-from recrawl.view.serving import LOOPBACK, Server
+from recrawl.view.serving import LOOPBACK, Server, host_name
 from recrawl.words import in_url
 
 log = logging.getLogger(__name__)
@@ -330,7 +329,7 @@ class Metrics(Server):
         ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         super().__init__((host, port), Handler, CLIENTS)
         address = str(self.server_address[0])
-        names = {name.lower() for name in (*LOOPBACK, in_url(host), in_url(address))}
+        names = set(map(host_name, (*LOOPBACK, in_url(host), in_url(address))))
         self.names = names if ip_address(address).is_loopback else None  # None = all
 
 
@@ -339,8 +338,7 @@ class Handler(MetricsHandler):
     timeout = CLIENT_TIMEOUT
 
     def do_GET(self) -> None:
-        name = re.sub(r":\d*$", "", self.headers.get("Host", LOOPBACK[0])).lower()
-        if self.server.names and name not in self.server.names:
+        if self.server.names and host_name(self.headers.get("Host", LOOPBACK[0])) not in self.server.names:
             self.send_error(
                 HTTPStatus.MISDIRECTED_REQUEST, "This host name is not served: use the address of --metrics"
             )

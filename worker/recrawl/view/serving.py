@@ -1,6 +1,7 @@
 """An HTTP server for few clients. Each connection has a thread, and the number of connections is limited."""
 
 import logging
+import re
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +11,11 @@ log = logging.getLogger(__name__)
 
 # The names of this machine. A web site whose name leads here (DNS rebinding) sends another name.
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def host_name(header: str) -> str:
+    """The host name in the header Host of a request, without the port: a tunnel or a proxy may have another port."""
+    return re.sub(r":\d*$", "", header).lower()
 
 
 class Server(ThreadingHTTPServer):
