@@ -217,7 +217,7 @@ HISTORY = History(
 
 def report(figures: Figures = FIGURES, history: History = HISTORY, **more: Any) -> Report:
     said: Diagnosis = more.pop("verdict", None) or verdict(figures)
-    return Report(figures, said, history, figures.now.as_of, **more)
+    return Report(figures, said, history, **more)
 
 
 EMPTY = Figures(now=Now(as_of=NOW), ever=HasEver(has_pages=False))

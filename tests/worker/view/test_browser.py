@@ -95,7 +95,7 @@ def assert_fits(browser: Browser) -> None:
 
 def test_the_search_has_a_line_of_its_own_where_it_is_narrow(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(overview.html(replace(report(), live=True), live_seconds=600))
+    file.write_text(overview.html(replace(report(), live=True)))
     for width in (DESK, PHONE):
         browser.show(file.as_uri(), width)
         field = browser.run("return document.querySelector('header form input').getBoundingClientRect().width")
@@ -207,7 +207,7 @@ def test_the_skip_link_leads_past_the_head(browser: Browser, dashboard: Dashboar
 
 @pytest.fixture
 def dashboard(url: str, crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dashboard]:
-    monkeypatch.setattr(served, "REFRESH_SECONDS", 0.4)
+    monkeypatch.setattr("recrawl.view.parts.page.REFRESH_SECONDS", 0.4)
     monkeypatch.setattr(served, "REMEMBERED_SECONDS", 0.0)
     crawl.add(*(f"http://h{i}.test/{page}" for i in range(5) for page in range(20)))
     crawl.tick()
@@ -283,7 +283,7 @@ def test_a_database_that_goes_and_comes_is_told_on_the_page(
 def test_a_dashboard_that_ended_is_told_on_the_page(
     browser: Browser, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served, "REFRESH_SECONDS", 0.4)
+    monkeypatch.setattr("recrawl.view.parts.page.REFRESH_SECONDS", 0.4)
     with serving(url) as server:
         browser.show(server.address)
     until(lambda: "does not answer" in browser.text("#news"))

@@ -18,7 +18,7 @@ HOST = {
 
 
 def told(**changes: object) -> dict[str, str]:
-    html = search.shown(search.SearchResult("a.test", NOW, host=HOST | changes, name="a.test"), 5)
+    html = search.shown(search.SearchResult("a.test", NOW, host=HOST | changes, name="a.test"))
     rows = re.findall(r"<dt>([^<]*)</dt><dd>(?:<div[^>]*><code>)?([^<]*)", html)
     return {name: unescape(value) for name, value in rows}
 

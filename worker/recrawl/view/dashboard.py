@@ -25,7 +25,6 @@ from recrawl.view.parts.page import Report
 from recrawl.view.serving import LOOPBACK, Server, host_name
 from recrawl.words import in_url, lasting
 
-REFRESH_SECONDS = 5
 REMEMBERED_SECONDS = 2.0  # many windows cause one read
 LONGEST_READ = timedelta(seconds=10)
 LONGEST_CONNECT = 5  # seconds
@@ -97,12 +96,12 @@ class DashboardHandler(BaseHTTPRequestHandler):
         except ValueError:
             return HTTPStatus.BAD_REQUEST, refusal("This is not an address.", f"Open {here}")
         if target.path == "/":
-            return HTTPStatus.OK, overview.html(self.server.report(), REFRESH_SECONDS)
+            return HTTPStatus.OK, overview.html(self.server.report())
         if target.path == "/find":
             asked = parse_qs(target.query).get("q", [""])[0].strip()
             with self.server.connect() as connection:
                 found = search.find(connection, asked)
-            return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, search.shown(found, REFRESH_SECONDS)
+            return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, search.shown(found)
         return HTTPStatus.NOT_FOUND, refusal("There is nothing at this address.", f"The dashboard is at {here}")
 
     def away(self, error: psycopg.Error) -> str:
@@ -150,14 +149,12 @@ class DashboardHandler(BaseHTTPRequestHandler):
         """Logs nothing: the browser asks for the page again every few seconds, and would fill the log."""
 
 
-def trouble(headline: str, detail: str, live_seconds: float | None = REFRESH_SECONDS) -> str:
+def trouble(headline: str, detail: str, *, live: bool = True) -> str:
     """A document that says what is wrong, and tries again."""
-    head = page.header("", "", live=live_seconds is not None)
-    body = page.verdict_box("trouble", headline, detail)
-    return page.document(f"recrawl: {headline}", head, body, live_seconds=live_seconds)
+    return page.document(f"recrawl: {headline}", page.verdict_box("trouble", headline, detail), live=live)
 
 
-refusal = partial(trouble, live_seconds=None)
+refusal = partial(trouble, live=False)
 
 
 def listening(address: tuple[str, int], names: tuple[str, ...]) -> tuple[str, int]:

@@ -1,14 +1,12 @@
 """A crawl on one page of HTML: reads the figures, and puts the parts together."""
 
-from datetime import UTC
-
 from recrawl import store
 from recrawl.view import figures as present
 from recrawl.view import history
 from recrawl.view.parts.hosts import blocked, capped_hosts
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.news import machinery, news
-from recrawl.view.parts.page import Report, document, header, verdict_box
+from recrawl.view.parts.page import Report, document, verdict_box
 from recrawl.view.parts.pictures import freshness_and_budget, lateness
 from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
@@ -25,15 +23,15 @@ FOOTER = el(
 def read(connection: store.Connection, *, live: bool = False) -> Report:
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
-    return Report(figures, verdict(figures), past, figures.now.as_of.astimezone(UTC), live)
+    return Report(figures, verdict(figures), past, live)
 
 
-def html(report: Report, live_seconds: float | None = None, more: Html | None = None) -> str:
+def html(report: Report, more: Html | None = None) -> str:
     """`more` stands before the charts."""
     minute = report.figures.minute
     is_known = minute.pages is not None and minute.hosts is not None
     about = f"{things(minute.pages, 'page')} on {things(minute.hosts, 'host')}" if is_known else ""
-    head = header(about, moment(report.now), live=report.live)
     judged = verdict_box(report.verdict.level, report.verdict.headline, report.verdict.detail, report.verdict.fixes)
     body = Html.of(judged, tiles(report), more, (make(report) for make in SECTIONS), FOOTER)
-    return document(f"recrawl: {report.verdict.headline}", head, body, live_seconds=live_seconds)
+    title = f"recrawl: {report.verdict.headline}"
+    return document(title, body, live=report.live, about=about, as_of=moment(report.now))

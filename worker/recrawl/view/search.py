@@ -40,8 +40,7 @@ def find(connection: store.Connection, asked: str) -> SearchResult:
     )
 
 
-def shown(found: SearchResult, live_seconds: float) -> str:
-    head = page.header("", moment(found.now), live=True, asked=found.asked)
+def shown(found: SearchResult) -> str:
     if found.explanation:
         body = explained(found)
     elif found.host:
@@ -50,7 +49,7 @@ def shown(found: SearchResult, live_seconds: float) -> str:
         body = page.verdict_box("warn", "This page or host is not in the crawl.", HOW)
     title = f"recrawl: {found.asked}" if found.asked else "recrawl"
     back = el("p", el("a", "Back to the crawl", href="/"), class_="back")
-    return page.document(title, head, Html.of(body, back), live_seconds=live_seconds)
+    return page.document(title, Html.of(body, back), live=True, as_of=moment(found.now), asked=found.asked)
 
 
 HOW = (

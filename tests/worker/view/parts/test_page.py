@@ -61,7 +61,7 @@ def evil_look(*, live: bool) -> str:
         events=(Event(NOW, EVIL, EVIL, EVIL, EVIL),),
     )
     verdict = Diagnosis("working", "warn", EVIL, EVIL, (Fix(EVIL, EVIL, EVIL),))
-    return overview.html(report(figures, history, verdict=verdict, live=live), 5 if live else None)
+    return overview.html(report(figures, history, verdict=verdict, live=live))
 
 
 # -- markup --
@@ -76,7 +76,7 @@ def test_text_is_escaped_wherever_it_stands() -> None:
 @pytest.mark.parametrize("live", [False, True])
 def test_what_comes_from_the_web_is_text(live: bool) -> None:
     html = evil_look(live=live)
-    plain = Tree(overview.html(report(live=live), 5 if live else None))
+    plain = Tree(overview.html(report(live=live)))
     evil = Tree(html)
     assert evil.count("script") == plain.count("script") == 1
     assert evil.count("img") == 0
@@ -87,7 +87,7 @@ def test_what_comes_from_the_web_is_text(live: bool) -> None:
 def test_so_is_what_somebody_looks_for_and_finds() -> None:
     rows = [{"topic": EVIL, "code": EVIL, "says": EVIL, "fix": EVIL, "detail": None}]
     for found in (search.SearchResult(EVIL, NOW), search.SearchResult(EVIL, NOW, explanation=rows)):
-        tree = Tree(search.shown(found, 5))
+        tree = Tree(search.shown(found))
         assert tree.count("script") == 1 and tree.count("img") == 0
 
 
@@ -115,7 +115,7 @@ def test_every_crawl_makes_a_whole_page(shown: page.Report) -> None:
 
 def test_the_mean_of_an_hour_is_not_called_what_is_so_now() -> None:
     """A crawl that stands still loses tens of points within the hour that goes on."""
-    html = overview.html(report(), None)
+    html = overview.html(report())
     assert ">Fresh now<" in html and ">fresh<" in html and ">fresh now<" not in html
 
 

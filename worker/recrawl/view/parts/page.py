@@ -6,7 +6,7 @@ Pure, like all parts: figures in, markup out.
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from recrawl.view.parts.html import Html, el
 from recrawl.view.rule import MARKS, Diagnosis, Fix
 
 STYLE = Html((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+REFRESH_SECONDS = 5
 SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
 
 
@@ -26,8 +27,12 @@ class Report:
     figures: Figures
     verdict: Diagnosis
     history: History
-    now: datetime
     live: bool = False
+
+    @property
+    def now(self) -> datetime:
+        """In UTC, in which every day has 24 hours."""
+        return self.figures.now.as_of.astimezone(UTC)
 
 
 def policy(live: bool) -> str:
@@ -43,10 +48,11 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def document(title: str, head: Html, body: Html, *, live_seconds: float | None = None) -> str:
-    """A whole HTML document. A file contains its policy; a server sends the policy in a header."""
-    live = live_seconds is not None
-    about = el(
+def document(title: str, body: Html, *, live: bool, about: str = "", as_of: str = "", asked: str = "") -> str:
+    """A whole HTML document. `about` and `as_of` stand in its first line. `asked` is the text in its search.
+
+    A file contains its policy; a server sends the policy in a header. A live document refreshes itself."""
+    head = el(
         "head",
         el("meta", charset="utf-8"),
         None if live else el("meta", http_equiv="Content-Security-Policy", content=policy(live)),
@@ -58,11 +64,12 @@ def document(title: str, head: Html, body: Html, *, live_seconds: float | None =
         el("style", STYLE),
     )
     skip, main = el("a", "Skip to the figures", class_="skip", href="#main"), el("main", body, id="main", tabindex=-1)
-    shown = el("body", skip, head, main, el("script", SCRIPT), data_live=live_seconds)
-    return f"<!doctype html>\n{el('html', about, shown, lang='en')}\n"
+    script, seconds = el("script", SCRIPT), REFRESH_SECONDS if live else None
+    shown = el("body", skip, header(about, as_of, live, asked), main, script, data_live=seconds)
+    return f"<!doctype html>\n{el('html', head, shown, lang='en')}\n"
 
 
-def header(about: str, as_of: str, *, live: bool, asked: str = "") -> Html:
+def header(about: str, as_of: str, live: bool, asked: str) -> Html:
     about_it = el("span", about, data_part="about"), el("span", as_of, class_="as-of", data_part="as-of")
     if not live:
         return el("header", el("span", "recrawl", class_="name"), *about_it)
