@@ -322,7 +322,7 @@ def test_an_error_in_a_scrape_is_one_line_of_the_log(
 ) -> None:
     raised: list[Exception] = [KeyError("pages"), ConnectionResetError()]
 
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise raised[0]
 
     with metrics.served(url, LOOPBACK, 0) as port, caplog.at_level(logging.WARNING):

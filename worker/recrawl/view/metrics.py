@@ -14,7 +14,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from importlib.metadata import version
@@ -27,6 +26,7 @@ from prometheus_client import CollectorRegistry, MetricsHandler, ProcessCollecto
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from recrawl import store
+from recrawl.store.scrape import Row, Scrape, scrape
 from recrawl.view.figures import ALWAYS
 from recrawl.view.serving import LOOPBACK, Server, host_name
 from recrawl.words import in_url
@@ -190,16 +190,6 @@ class Counts:
             del self.seen[next(iter(self.seen))]
 
 
-@dataclass(frozen=True)
-class MetricValues:
-    """The result of one read."""
-
-    counts: Mapping[str, float]
-    gauges: Samples
-    jobs: Mapping[str, Samples]
-    always: Mapping[str, Samples]  # the jobs that run all the time
-
-
 class Collector:
     """Reads the database, and answers Prometheus."""
 
@@ -208,7 +198,7 @@ class Collector:
         self.counts = Counts()
         self.minutes_since: datetime | None = None
         self.runs_since: datetime | None = None
-        self.found: MetricValues | None = None
+        self.found: tuple[Scrape, Mapping[str, float]] | None = None  # the rows of the last read, and the counts
         self.complaint = ""
         self.thread: threading.Thread | None = None
         self.starting = threading.Lock()
@@ -219,13 +209,10 @@ class Collector:
         reading.join(SCRAPE_TIMEOUT)
         found = None if reading.is_alive() else self.found
         yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, otherwise 0.", bool(found))
-        build = GaugeMetricFamily(
-            "recrawl_build_info", "Always 1. The label is the version of recrawl.", labels=["version"]
-        )
-        build.add_metric([version("recrawl")], 1)
-        yield build
+        about = "Always 1. The label is the version of recrawl."
+        yield family(GaugeMetricFamily, "recrawl_build_info{version}", about, {version("recrawl"): 1})
         if found:
-            yield from metrics(found)
+            yield from metrics(*found)
 
     def begin(self) -> threading.Thread:
         """Starts a read, or returns the one that is running."""
@@ -240,8 +227,9 @@ class Collector:
         try:
             # A new connection for each read, so that a restart of the database does no harm.
             with store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000) as connection:
-                seen = store.scrape.scrape(connection, ALWAYS, self.minutes_since, self.runs_since)
-            self.found = self.took_in(seen)
+                seen = scrape(connection, ALWAYS, self.minutes_since, self.runs_since)
+            self.count(seen)
+            self.found = seen, dict(self.counts.totals)
             self.complaint = ""
         except psycopg.Error as error:
             complaint = str(error).partition("\n")[0]
@@ -249,7 +237,7 @@ class Collector:
                 log.warning("metrics: %s", complaint)
             self.complaint = complaint
 
-    def took_in(self, seen: store.scrape.Scrape) -> MetricValues:
+    def count(self, seen: Scrape) -> None:
         minutes = {
             row["at"]: {name: row[name] for name in COUNTED} | {"calls_answered": row["calls"] - row["empty_calls"]}
             for row in seen.minutes
@@ -259,19 +247,9 @@ class Collector:
         self.runs_since = min(
             (run["started_at"] for run in seen.runs if run["ok"] is None), default=seen.status["as_of"]
         )
-        minute = seen.minutes[-1] if seen.minutes else {}
-        gauges = {name: seconds(value) for name, value in (minute | seen.status).items()}
-        gauges |= {name: gauges[name] or 0 for name in ZERO_IF_NONE}
-        if budget := gauges.get("budget"):
-            gauges["budget_per_second"] = budget / 86400
-        jobs = {
-            row["job"]: {name: seconds(value) for name, value in row.items() if name != "job"} for row in seen.schedule
-        }
-        always = {row["job"]: {"failures": float(row["failures"])} for row in seen.always}
-        return MetricValues(dict(self.counts.totals), gauges, jobs, always)
 
 
-def counts_of_run(run: store.scrape.Row) -> dict[str, float]:
+def counts_of_run(run: Row) -> dict[str, float]:
     job, ok = run["job"], run["ok"]
     if ok is None:
         return {}
@@ -287,8 +265,7 @@ def seconds(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def metrics(found: MetricValues) -> Iterator[Metric]:
-    counts = found.counts
+def metrics(seen: Scrape, counts: Mapping[str, float]) -> Iterator[Metric]:
     for name, (says, behind) in COUNTERS.items():
         counted = {label: counts.get(column, 0) for label, column in by_label(behind).items()}
         yield family(CounterMetricFamily, name, says, counted)
@@ -298,18 +275,24 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
     )
     lateness.add_metric([], list(zip(LATENESS, bins, strict=True)), counts.get("late_seconds", 0))
     yield lateness
+    minute = seen.minutes[-1] if seen.minutes else {}
+    gauges = {name: seconds(value) for name, value in (minute | seen.status).items()}
+    gauges |= {name: gauges[name] or 0 for name in ZERO_IF_NONE}
+    if budget := gauges.get("budget"):
+        gauges["budget_per_second"] = budget / 86400
     for name, (says, behind) in GAUGES.items():
-        known = {label: found.gauges.get(column) for label, column in by_label(behind).items()}
+        known = {label: gauges.get(column) for label, column in by_label(behind).items()}
         yield family(GaugeMetricFamily, name, says, known)
     runs = CounterMetricFamily("recrawl_job_runs", "Runs of jobs, by result.", labels=["job_name", "result"])
-    for job in found.jobs:
+    jobs = [row["job"] for row in seen.schedule]
+    for job in jobs:
         for result in ("ok", "failed"):
             runs.add_metric([job, result], counts.get(f"{job} {result}", 0))
     yield runs
-    took = {job: counts.get(f"{job} seconds", 0) for job in found.jobs}
+    took = {job: counts.get(f"{job} seconds", 0) for job in jobs}
     yield family(CounterMetricFamily, "recrawl_job_run_seconds{job_name}", "Duration of these runs, in seconds.", took)
     for name, (says, column) in JOB_GAUGES.items():
-        known = {job: row[column] for job, row in {**found.jobs, **found.always}.items() if column in row}
+        known = {row["job"]: seconds(row.get(column)) for row in (*seen.schedule, *seen.always)}
         yield family(GaugeMetricFamily, f"{name}{{job_name}}", says, known)
 
 
