@@ -1,4 +1,4 @@
-"""Charts say no more than their figures: what is missing is a gap, one point a point, and nothing leaves the plot."""
+"""Charts say no more than their figures: what is missing is a gap, and nothing leaves the plot."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -21,17 +21,17 @@ def paths(svg: str, css_class: str) -> list[str]:
 
 
 def places(svg: str) -> list[tuple[float, float]]:
-    """Where lines begin and go to."""
-    return [(float(x), float(y)) for d in paths(svg, "line") for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", d)]
+    """The right ends of the steps of lines."""
+    return [(float(x), float(y)) for d in paths(svg, "line") for y, x in re.findall(r"V([\d.-]+)H([\d.-]+)", d)]
 
 
 def show(value: float) -> str:
     return f"{value:g}"
 
 
-def test_a_line_has_a_point_for_each_value_and_ends_in_the_plot() -> None:
+def test_a_line_has_a_step_for_each_value_and_ends_in_the_plot() -> None:
     svg = lines(over(3, 2, 1), [Series("a", "changed", [1.0, 3.0, 2.0])], [0.1, 0.1, 0.1], show)
-    assert [x for x, _ in places(svg)] == [166.7, 500.0, 833.3]
+    assert [x for x, _ in places(svg)] == [333.3, 666.7, 1000.0]
     low, high, middle = (y for _, y in places(svg))
     assert 0 <= high < middle < low <= 100
 
@@ -43,7 +43,7 @@ def test_what_is_missing_or_not_known_breaks_the_line() -> None:
     assert [d.count("M") for d in paths(unknown, "line")] == [2]
     one = lines(over(4, 3, 1), [Series("a", "changed", [1.0, 2.0, 2.0])], [None] * 3, show)
     assert [d.count("M") for d in paths(one, "line")] == [2]
-    assert paths(unknown, "line")[0].endswith("h0"), "a point alone is a dot"
+    assert paths(unknown, "line")[0].endswith("H1000.0"), "a value alone is a step"
 
 
 def test_layers_stand_on_one_another_and_end_at_a_gap() -> None:
@@ -78,10 +78,10 @@ def test_layers_and_their_limit_are_steps_at_their_heights() -> None:
     assert hours == [("x", "25.0", "12:00"), ("x second", "50.0", "13:00"), ("x", "75.0", "14:00")]
 
 
-def test_a_line_stands_in_the_middle_of_its_hours_and_of_its_error() -> None:
+def test_a_line_stands_in_the_middle_of_its_error() -> None:
     series = [Series("fresh", "changed", [0.5, 0.6, 0.6, 0.7]), Series("expected", "first", [0.7] * 4)]
     svg = lines(over(4, 3, 2, 1), [*series, Series("limit", "soft", [None] * 4)], [0.1] * 4, show)
-    assert paths(svg, "line changed") == ["M125.0 75.0L375.0 50.0L625.0 50.0L875.0 25.0"]
+    assert paths(svg, "line changed") == ["M0.0 75.0V75.0H250.0V50.0H500.0V50.0H750.0V25.0H1000.0"]
     assert paths(svg, "line dashed first") == ["M0.0 25.0V25.0H250.0V25.0H500.0V25.0H750.0V25.0H1000.0"]
     assert paths(svg, "band changed") == [
         "M0.0 100.0V50.0H250.0V25.0H500.0V25.0H750.0V0.0H1000.0V50.0H750.0V75.0H500.0V75.0H250.0V100.0H0.0Z"

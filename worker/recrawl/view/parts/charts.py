@@ -84,13 +84,12 @@ def _round_step(least: float) -> float:
 
 
 def lines(plot: Plot, series: Sequence[Series], error: Sequence[Value], show: Callable[[float], str]) -> Html:
-    """The first series within its error, plus and minus; the others as dashed steps; each is named at its end."""
+    """Steps: the first series within its error, plus and minus; the others dashed. Each is named at its end."""
     first, *others = series
     around = [None if v is None or e is None else (v - e, v + e) for v, e in zip(first.values, error, strict=True)]
     known = [value for line in series for value in line.values if value is not None]
     scale = Scale.of([*known, *(edge for edges in around if edges for edge in edges)], from_zero=False)
-    middles = [at + plot.step / 2 for at in plot.at]
-    drawn = [_path(f"line {first.css_class}", _line(plot, scale, middles, first.values))]
+    drawn = [_path(f"line {first.css_class}", _steps(plot, scale, first.values))]
     drawn += [_path(f"line dashed {one.css_class}", _steps(plot, scale, one.values)) for one in others]
     band = _path(f"band {first.css_class}", _band(plot, scale, around))
     return _plot(plot, scale, [band, *reversed(drawn)], show, _ends(scale, series))
@@ -212,15 +211,6 @@ def _runs(plot: Plot, known: Sequence[object | None]) -> Iterator[list[int]]:
             run.append(i)
     if run:
         yield run
-
-
-def _line(plot: Plot, scale: Scale, places: Sequence[datetime], values: Sequence[Value]) -> str:
-    """A point without neighbours is drawn as a dot: a line of no length with round ends."""
-    drawn = ""
-    for run in _runs(plot, values):
-        drawn += "M" + "L".join(f"{plot.x(places[i])} {scale.y(values[i] or 0)}" for i in run)
-        drawn += "h0" if len(run) == 1 else ""
-    return drawn
 
 
 def _steps(plot: Plot, scale: Scale, values: Sequence[Value]) -> str:
