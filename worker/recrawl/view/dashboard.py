@@ -4,7 +4,6 @@ It has no login, so by default it listens on loopback. It answers only to its ow
 names of --name. So a web site whose name points to this machine (DNS rebinding) gets no figures.
 """
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +34,6 @@ SLOWEST_REQUEST = 10.0  # seconds
 
 class Dashboard(Server):
     def __init__(self, url: str, address: tuple[str, int], names: tuple[str, ...], restart: Callable[[], None]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, DashboardHandler, MOST_CONNECTIONS)
         self.url, self.restart = url, restart
         self.names = set(map(host_name, (*LOOPBACK, in_url(str(self.server_address[0])), *names)))

@@ -9,7 +9,6 @@ Counters begin at 0 when the process starts, and never fall. A read adds the gro
 """
 
 import logging
-import socket
 import threading
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
@@ -309,7 +308,6 @@ def family(kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str,
 class Metrics(Server):
     def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
         self.registry = registry
-        ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         super().__init__((host, port), Handler, CLIENTS)
         address = str(self.server_address[0])
         names = set(map(host_name, (*LOOPBACK, in_url(host), in_url(address))))

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +25,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], most: int) -> None:
         self.request_queue_size = most
         self.room = threading.BoundedSemaphore(most)
+        ((self.address_family, *_), *_) = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)  # IPv4 or IPv6
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
