@@ -1,6 +1,8 @@
 """Commands that run a job (run), compute the results of other budgets (plan) and check the learned rates (audit)."""
 
 import signal
+from datetime import timedelta
+from math import exp, isnan
 
 import click
 
@@ -8,7 +10,7 @@ from recrawl.cli import show
 from recrawl.cli.common import example, mistyped
 from recrawl.cli.database import same_version
 from recrawl.jobs.registry import JOBS
-from recrawl.words import count, things
+from recrawl.words import UNKNOWN, count, gain, lasting, percent, things, utility
 
 BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
 
@@ -70,13 +72,36 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
     is_share = objective_named(objective).is_share
     click.echo(f"{things(pages, 'page')}; the budget is {count(present)} fetches a day\n")
-    show.curve(points, present, objective, is_share)
+    rows = [
+        {
+            "budget, fetches a day": count(point.budget),
+            "of the present": f"{count(point.budget / present)} x" if present else None,
+            "revisits a day": count(point.for_revisits),
+            "new pages a day": count(point.for_new),
+            "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,
+            objective: utility(point.utility, is_share),
+            "limit with gaps": utility(point.limit_with_gaps, is_share),
+            "limit without gaps": utility(point.limit_without_gaps, is_share),
+            "hosts limited by gap": count(point.capped_hosts),
+        }
+        for point in points
+    ]
+    show.table(rows, "")
     for point in points:
         if point.not_kept:
             click.echo(f"\nAt {count(point.budget)} fetches a day {point.not_kept}.")
     if capped_hosts:
         click.echo("\nHosts where half the gap would gain most, at the present budget:\n")
-        show.capped_hosts(capped_hosts, objective, is_share)
+        hosts = [
+            {
+                "host": host.host,
+                "pages": count(host.pages),
+                "a slot every": lasting(timedelta(seconds=host.slot_every)),
+                f"gain of {objective} with half the gap": gain(host.half_gap_gain, is_share),
+            }
+            for host in capped_hosts
+        ]
+        show.table(hosts, "")
     if png:
         with show.drawn("--png"):
             from recrawl.cli.png import draw_budgets
@@ -105,7 +130,23 @@ def audit_command() -> None:
             if is_kept
             else "there is no fetch log: run SELECT recrawl.set_setting('keep_log', '90 days') first"
         )
-    show.agreement(lines)
+    rows = [
+        {
+            "fetches, from": count(line.visits_from),
+            "pages": count(line.pages),
+            "pages that changed": count(line.changed_pages),
+            "difference of rates, median": _times(line.median_log_ratio),
+            "90 % differ by less than": _times(line.most_log_ratio),
+            "log's rate within rate_low … rate_high": percent(line.inside),
+        }
+        for line in lines
+    ]
+    show.table(rows, "")
+
+
+def _times(log_ratio: float) -> str:
+    """Unknown if no page was seen to change."""
+    return UNKNOWN if isnan(log_ratio) else f"{count(exp(log_ratio))} x"
 
 
 def multiple_of(present: float, text: str) -> float:

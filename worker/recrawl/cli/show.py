@@ -3,19 +3,12 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from math import exp, isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-from recrawl.words import count, gain, lasting, percent, utility
-
-if TYPE_CHECKING:
-    from recrawl.jobs.plan import HostAtGap, Point
-    from recrawl.model.change.audit import Agreement
 
 
 def table(rows: list[dict[str, Any]], nothing: str) -> None:
@@ -82,59 +75,6 @@ def iso(value: Any) -> str:
     if isinstance(value, timedelta):
         return f"PT{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "S"
     return str(value.isoformat())
-
-
-def curve(points: "Sequence[Point]", present: float, objective: str, is_share: bool) -> None:
-    """The table of `recrawl plan`: what each budget would bring."""
-    rows = [
-        {
-            "budget, fetches a day": count(point.budget),
-            "of the present": f"{count(point.budget / present)} x" if present else None,
-            "revisits a day": count(point.for_revisits),
-            "new pages a day": count(point.for_new),
-            "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,
-            objective: utility(point.utility, is_share),
-            "limit with gaps": utility(point.limit_with_gaps, is_share),
-            "limit without gaps": utility(point.limit_without_gaps, is_share),
-            "hosts limited by gap": count(point.capped_hosts),
-        }
-        for point in points
-    ]
-    table(rows, "")
-
-
-def capped_hosts(hosts: "Sequence[HostAtGap]", objective: str, is_share: bool) -> None:
-    rows = [
-        {
-            "host": host.host,
-            "pages": count(host.pages),
-            "a slot every": lasting(timedelta(seconds=host.slot_every)),
-            f"gain of {objective} with half the gap": gain(host.half_gap_gain, is_share),
-        }
-        for host in hosts
-    ]
-    table(rows, "")
-
-
-def agreement(lines: "Sequence[Agreement]") -> None:
-    """The table of `recrawl audit`: learned rates compared with the fetch log."""
-    rows = [
-        {
-            "fetches, from": count(line.visits_from),
-            "pages": count(line.pages),
-            "pages that changed": count(line.changed_pages),
-            "difference of rates, median": _times(line.median_log_ratio),
-            "90 % differ by less than": _times(line.most_log_ratio),
-            "log's rate within rate_low … rate_high": percent(line.inside),
-        }
-        for line in lines
-    ]
-    table(rows, "")
-
-
-def _times(log_ratio: float) -> str:
-    """Unknown if no page was seen to change."""
-    return "–" if isnan(log_ratio) else f"{count(exp(log_ratio))} x"
 
 
 @contextmanager
