@@ -21,7 +21,7 @@ def test_no_word_is_cut_and_no_line_longer_than_the_terminal(
     width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    show.table(ROWS, "")
+    show.table(ROWS)
     said = capsys.readouterr().out
     words = {word for row in ROWS for cell in row.items() for text in cell for word in text.split()}
     assert words <= set(said.replace("|", " ").split())

@@ -43,7 +43,7 @@ def compare(as_json: bool) -> None:
             click.echo(json.dumps(known))
     else:
         click.echo(f"{things(crawl.pages, 'page')}. The policy {crawl.settings.policy} is in force.\n")
-        show.table([_row(one) for one in found], "")
+        show.table([_row(one) for one in found])
 
 
 def _row(one: "PolicyOutlook") -> dict[str, str]:

@@ -86,7 +86,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         }
         for point in points
     ]
-    show.table(rows, "")
+    show.table(rows)
     for point in points:
         if point.not_kept:
             click.echo(f"\nAt {count(point.budget)} fetches a day {point.not_kept}.")
@@ -101,7 +101,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
             }
             for host in capped_hosts
         ]
-        show.table(hosts, "")
+        show.table(hosts)
     if png:
         with show.drawn("--png"):
             from recrawl.cli.png import draw_budgets
@@ -141,7 +141,7 @@ def audit_command() -> None:
         }
         for line in lines
     ]
-    show.table(rows, "")
+    show.table(rows)
 
 
 def _times(log_ratio: float) -> str:

@@ -252,7 +252,9 @@ def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         for page in pages:
             click.echo(json.dumps(page, default=show.iso))
+    elif not pages:
+        click.echo("no page can be fetched now; recrawl status says why")
     else:
         columns = ("page_id", "url", "is_new", "fetch_at", "start_by", "due_at", "attempt", "value")
         rows = [{name: page[name] for name in columns if name in page} for page in pages]
-        show.table(rows, "no page can be fetched now; recrawl status says why")
+        show.table(rows)

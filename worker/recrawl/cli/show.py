@@ -11,11 +11,8 @@ from typing import Any
 import click
 
 
-def table(rows: list[dict[str, Any]], nothing: str) -> None:
-    """Prints rows as a table without its empty columns. If the table is too wide, each cell gets a line."""
-    if not rows:
-        click.echo(nothing)
-        return
+def table(rows: list[dict[str, Any]]) -> None:
+    """Prints one row or more as a table without its empty columns. If the table is too wide, each cell gets a line."""
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     cells = [[readable(row[name]) for name in names] for row in rows]
     least = [max(_least(name, text) for text in [name, *column]) for name, *column in zip(names, *cells, strict=True)]

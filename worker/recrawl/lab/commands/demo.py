@@ -81,7 +81,7 @@ def _tell(crawl: "DemoCrawl", compared: "Reachable") -> None:
         "the best possible without gaps": compared.unpolite,
     }
     click.echo()
-    show.table([{"policy": name, "fresh pages": percent(share)} for name, share in rows.items()], "")
+    show.table([{"policy": name, "fresh pages": percent(share)} for name, share in rows.items()])
     click.echo(
         "\nMean of the second week, weighted by value. The other four policies know the true change rates; recrawl\n"
         "must learn them."

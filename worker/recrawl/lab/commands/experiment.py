@@ -39,7 +39,7 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
     from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
 
     if name is None:
-        show.table([{"experiment": each.name, "shows": each.says} for each in EXPERIMENTS.values()], "")
+        show.table([{"experiment": each.name, "shows": each.says} for each in EXPERIMENTS.values()])
         return
     with mistyped():
         wanted = experiment_named(name)
@@ -72,7 +72,7 @@ def _can_be_drawn(figure: Path) -> None:
 def _tell(found: "Findings") -> None:
     for table in found.tables:
         click.echo(f"{table.title}\n")
-        show.table([{heading: _cell(value) for heading, value in row.items()} for row in table.rows], "")
+        show.table([{heading: _cell(value) for heading, value in row.items()} for row in table.rows])
         click.echo()
     click.echo(found.says)
 

@@ -176,4 +176,4 @@ def _show(outcomes: "list[Outcome]") -> None:
         }
         for found in outcomes
     ]
-    show.table(rows, "no policy")
+    show.table(rows)
