@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +9,6 @@ from recrawl.cli import show
 from recrawl.cli.common import example
 from recrawl.cli.database import same_version
 from recrawl.words import count, percent, things
-
-if TYPE_CHECKING:
-    from recrawl.jobs.compare import PolicyOutlook
 
 
 @click.command(epilog=example("recrawl compare"))
@@ -43,21 +39,20 @@ def compare(as_json: bool) -> None:
             click.echo(json.dumps(known))
     else:
         click.echo(f"{things(crawl.pages, 'page')}. The policy {crawl.settings.policy} is in force.\n")
-        show.table([_row(one) for one in found])
-
-
-def _row(one: "PolicyOutlook") -> dict[str, str]:
-    found = one.outlook
-    return {
-        "policy": one.policy,
-        "fresh": percent(found.fresh),
-        "changes seen a day": count(found.changes_seen),
-        "delay, days": _days(found.delay_days),
-        "age, days": _days(found.age_days),
-        "revisits a day": count(found.fetches),
-        "new pages a day": count(one.for_new),
-        "not used a day": count(one.unused),
-    }
+        rows = [
+            {
+                "policy": one.policy,
+                "fresh": percent(one.outlook.fresh),
+                "changes seen a day": count(one.outlook.changes_seen),
+                "delay, days": _days(one.outlook.delay_days),
+                "age, days": _days(one.outlook.age_days),
+                "revisits a day": count(one.outlook.fetches),
+                "new pages a day": count(one.for_new),
+                "not used a day": count(one.unused),
+            }
+            for one in found
+        ]
+        show.table(rows)
 
 
 def _days(days: float) -> str:
