@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,9 +14,6 @@ from recrawl.cli import show
 from recrawl.cli.common import example
 from recrawl.cli.database import connected, database
 from recrawl.jobs.registry import JOBS
-
-if TYPE_CHECKING:
-    from recrawl import store
 
 TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error, such as no connection
 EVERY = 2.0  # seconds between two screens of `recrawl top`
@@ -105,8 +101,12 @@ def top() -> None:
     """Show how the crawl is doing. The figures are updated every two seconds. Press q to quit."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise click.ClickException("top needs a terminal. Without a terminal, use: recrawl status")
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
+    from rich.text import Text
+
+    from recrawl.view import figures, screens
+    from recrawl.view.verdict import verdict
 
     console = Console(highlight=False)
     if console.is_dumb_terminal:
@@ -117,24 +117,12 @@ def top() -> None:
         name = connection.info.dbname
         with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as pressed:
             while True:
-                live.update(_screen(connection, name, console), refresh=True)
+                found = figures.read(connection)
+                lines = screens.top(found, verdict(found), name, console.height)
+                painted = (Text(line, COLOURS.get(line[:1], ""), no_wrap=True, overflow="crop") for line in lines)
+                live.update(Group(*painted), refresh=True)
                 if pressed(EVERY):
                     break
-
-
-def _screen(connection: "store.Connection", name: str, console: Any) -> Any:
-    from rich.text import Text
-
-    from recrawl.view import figures, screens
-    from recrawl.view.verdict import verdict
-
-    found = figures.read(connection)
-    text = Text(no_wrap=True, overflow="crop")
-    for line in screens.top(found, verdict(found), name, console.height):
-        text.append(line, style=COLOURS.get(line[:1], ""))
-        text.append("\n")
-    text.right_crop(1)
-    return text
 
 
 @contextmanager
