@@ -1,6 +1,7 @@
 """Commands to add URLs, and to do by hand what a crawler does: add, next, look, release."""
 
 import json
+import os
 import re
 import signal
 import sys
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -164,17 +165,12 @@ def add_file(url: str, name: str, progress: "AddedPages") -> None:
                 seconds = bar.tasks[task].elapsed or 1
                 bar.update(
                     task,
-                    completed=position(text) if size else 0,
+                    # bytes that were read, compressed bytes if the file is gzipped
+                    completed=os.lseek(text.fileno(), 0, os.SEEK_CUR) if size else 0,
                     done=f"{things(total, 'URL')}, {count(round(total / seconds))}/s",
                 )
 
             bulk.add(url, pages, watch, progress)
-
-
-def position(text: TextIO) -> int:
-    """How many bytes of the file have been read, compressed bytes if it is gzipped."""
-    source: Any = text.buffer
-    return int((source.fileobj if hasattr(source, "fileobj") else source.raw).tell())
 
 
 def seconds(text: str) -> timedelta:
