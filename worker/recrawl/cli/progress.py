@@ -10,7 +10,7 @@ import click
 from recrawl.jobs.job import Tell
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 
 @contextmanager
@@ -36,20 +36,19 @@ class _Steps:
 
     def __init__(self, bars: "Progress | None") -> None:
         self.bars, self.step = bars, ""
-        self.task: TaskID | None = None
 
     def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None:
         if step != self.step:
             self.end()
             self.step = step
             if self.bars:
-                self.task = self.bars.add_task(step, total=None)
+                self.bars.add_task(step, total=None)
             else:
                 click.echo(step, err=True)
-        if self.bars and self.task is not None:
-            self.bars.update(self.task, completed=done, total=of)
+        if self.bars:
+            self.bars.update(self.bars.task_ids[-1], completed=done, total=of)
 
     def end(self) -> None:
-        if self.bars and self.task is not None:
-            done = self.bars.tasks[self.bars.task_ids.index(self.task)].completed or 1
-            self.bars.update(self.task, total=done, completed=done)
+        if self.bars and self.bars.tasks:
+            last = self.bars.tasks[-1]
+            self.bars.update(last.id, total=last.completed or 1, completed=last.completed or 1)
