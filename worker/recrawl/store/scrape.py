@@ -16,7 +16,7 @@ class Scrape:
     status: Row  # the row of crawl_status
     schedule: list[Row]  # of job_schedule
     always: list[Row]  # of jobs that run all the time: 1 failure while they fail, otherwise 0
-    minutes: list[Row]  # of vitals, in order
+    minutes: list[Row]  # of vitals, in order, and calls_answered
     runs: list[Row]  # of job_run
 
 
@@ -47,7 +47,7 @@ def scrape(
         running = [row["running_since"] for row in schedule if row["running_since"]]
         minutes = cursor.execute(
             """
-            select * from recrawl.vitals
+            select *, calls - empty_calls as calls_answered from recrawl.vitals
             where at >= (select least(max(at), %s, now()) from recrawl.vitals) - interval '1 hour' and at <= now()
             order by at
             """,

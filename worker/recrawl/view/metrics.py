@@ -125,8 +125,8 @@ GAUGES: dict[str, tuple[str, Behind]] = {
     "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", "upkeep_at"),
     "recrawl_vitals_timestamp_seconds": ("Start of the newest minute of figures, in Unix time (seconds).", "vitals_at"),
 }
-COUNTED = {figure for _, behind in COUNTERS.values() for figure in by_label(behind).values()} - {"calls_answered"}
-COUNTED |= {*LATENESS.values(), "late_seconds", "calls"}
+COUNTED = {figure for _, behind in COUNTERS.values() for figure in by_label(behind).values()}
+COUNTED |= {*LATENESS.values(), "late_seconds"}
 ZERO_IF_NONE = ("ready_wait", "inbox_wait", "longest_transaction")
 JOB_GAUGES = {
     "recrawl_job_last_success_timestamp_seconds": (
@@ -237,10 +237,7 @@ class Collector:
             self.complaint = complaint
 
     def count(self, seen: Scrape) -> None:
-        minutes = {
-            row["at"]: {name: row[name] for name in COUNTED} | {"calls_answered": row["calls"] - row["empty_calls"]}
-            for row in seen.minutes
-        }
+        minutes = {row["at"]: {name: row[name] for name in COUNTED} for row in seen.minutes}
         self.counts.add(minutes | {(run["job"], run["started_at"]): counts_of_run(run) for run in seen.runs})
         self.minutes_since = max(minutes, default=self.minutes_since)
         self.runs_since = min(
