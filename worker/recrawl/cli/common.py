@@ -1,4 +1,4 @@
-"""Parts that several commands share: the example in their help, errors in arguments, and addresses to listen on."""
+"""Parts that several commands share: examples in help texts, errors in arguments, missing libraries, addresses."""
 
 import re
 from collections.abc import Iterator
@@ -22,6 +22,16 @@ def mistyped() -> Iterator[None]:
         yield
     except ValueError as error:
         raise click.UsageError(str(error), click.get_current_context()) from None
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """The block imports libraries that are installed only with this extra of recrawl."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        raise click.ClickException(f"{missing} is missing; install it with: pip install 'recrawl[{extra}]'") from None
 
 
 def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:

@@ -7,7 +7,7 @@ from math import exp, isnan
 import click
 
 from recrawl.cli import show
-from recrawl.cli.common import example, mistyped
+from recrawl.cli.common import example, mistyped, needs
 from recrawl.cli.database import same_version
 from recrawl.jobs.registry import JOBS
 from recrawl.words import UNKNOWN, count, gain, lasting, percent, things, utility
@@ -103,7 +103,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         ]
         show.table(hosts)
     if png:
-        with show.drawn("--png"):
+        with needs("png"):
             from recrawl.cli.png import draw_budgets
 
             draw_budgets(points, present, objective, png)

@@ -3,8 +3,6 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -72,12 +70,3 @@ def iso(value: Any) -> str:
     if isinstance(value, timedelta):
         return f"PT{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "S"
     return str(value.isoformat())
-
-
-@contextmanager
-def drawn(option: str) -> Iterator[None]:
-    """The block needs matplotlib, which is optional."""
-    try:
-        yield
-    except ImportError:
-        raise click.ClickException(f"{option} needs matplotlib: pip install 'recrawl[png]'") from None

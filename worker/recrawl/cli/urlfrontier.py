@@ -5,7 +5,7 @@ import signal
 
 import click
 
-from recrawl.cli.common import Address, address, example
+from recrawl.cli.common import Address, address, example, needs
 from recrawl.cli.database import lasting_database
 from recrawl.words import in_url
 
@@ -34,13 +34,8 @@ def urlfrontier(listen: Address, schedule: str) -> None:
     Clients send the date of the next fetch of each URL. If you pass --schedule recrawl, these dates are ignored:
     recrawl learns from each fetch and decides itself. In both cases also run a worker: recrawl worker.
     """
-    try:
+    with needs("urlfrontier"):
         from recrawl.urlfrontier import service  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name not in ("grpc", "google", "google.protobuf"):
-            raise
-        needed = f"{error.name.partition('.')[0]} is missing; install it with: pip install 'recrawl[urlfrontier]'"
-        raise click.ClickException(needed) from None
     import asyncio  # not at the top: it would be a sixth of the start time of every command
 
     with lasting_database(makes=True) as (url, _):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
-from recrawl.cli.common import example, mistyped
+from recrawl.cli.common import example, mistyped, needs
 from recrawl.words import measured, percent
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _can_be_drawn(figure: Path) -> None:
         raise click.UsageError(f"--figure must be a file that ends in .svg, got {figure}")
     if not figure.absolute().parent.is_dir():
         raise click.UsageError(f"--figure must be in an existing folder, got {figure}")
-    with show.drawn("--figure"):
+    with needs("png"):
         import recrawl.lab.commands.figure  # noqa: F401
 
 
