@@ -142,9 +142,7 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Takes a request of a page that the client yielded, an extra request, a new page for the database, or a
         request that needs no slot."""
-        finder = self._visits.found_by.get(request)
-        if visit := self._visits.under_way.get(request):
-            visit.is_taken = True
+        if request in self._visits.under_way:
             self._ready.append(request)
         elif not self._is_open or self._has_failed:
             return False
@@ -152,7 +150,7 @@ class Scheduler(BaseScheduler):
             self._client.extra_request(request.url, request)
         elif is_of_the_web(request) and (kept := stored(request, self._spider)) is not None:
             self._client.add(request.url, {KEY: kept})
-            if finder:
+            if finder := self._visits.found_by.get(request):
                 finder.found.append(request.url)
         elif not request.dont_filter and self._seen.request_seen(request):
             return False
@@ -210,7 +208,7 @@ class Scheduler(BaseScheduler):
             fetch.add_done_callback(self._robots_fetches.discard)
             return
         self._crawler.engine.crawl(request)
-        if not visit.is_taken:  # it is offsite, or another part filtered it out
+        if request not in self._visits.accepted:  # it is offsite, or another part filtered it out
             del self._visits.under_way[request]
             page.decline()
 

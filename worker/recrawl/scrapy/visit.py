@@ -25,7 +25,6 @@ class Visit:
         self.links: Iterable[str] | None = None
         self.due: datetime | None = None
         self.meta: dict[str, Any] = own_part(page.meta)
-        self.is_taken = False  # the scheduler got its request: no other part filtered it out
         self.has_begun = False  # its request went out
         self.found: list[str] = []  # URLs that became pages
         self.to_come = 0  # requests that the callback returned and the engine has not handed on yet
