@@ -144,7 +144,7 @@ def test_a_process_keeps_the_rules_of_the_last_sites(monkeypatch: pytest.MonkeyP
     deny = "User-agent: *\nDisallow: /"
     monkeypatch.setattr(robots_cache, "MOST_SITES", 3)
     monkeypatch.setattr(robots_cache, "MOST_TEXT", 4 * len(deny))
-    cache = robots_cache.RobotsCache(Database("", Clock()), AGENT)
+    cache = robots_cache.RobotsCache(Database("", Clock()), AGENT, obeys=True)
 
     def known() -> str:
         return "".join(site for site in "abcde" if cache.access_to(f"http://{site}/x") is Access.DENIED)

@@ -35,7 +35,7 @@ SPREAD = 0.02
 
 class Asker:
     def __init__(
-        self, database: Database, runner: Runner, sender: Sender, robots_cache: RobotsCache | None, options: Options
+        self, database: Database, runner: Runner, sender: Sender, robots_cache: RobotsCache, options: Options
     ) -> None:
         self._database = database
         self._runner = runner
@@ -121,8 +121,7 @@ class Asker:
                     "the setting window_share is 0, so every request would be too late. It is a share of the gap: "
                     "set it to 0.01 or more"
                 )
-            if self._robots_cache:
-                await self._robots_cache.look_up([page.url for page in pages])
+            await self._robots_cache.look_up([page.url for page in pages])
         finally:
             self._in_hand.start_waiting(pages, time.monotonic())
             self._runner.catch_up()

@@ -26,7 +26,6 @@ from recrawl.client.options import Options, complete
 from recrawl.client.own_requests import OwnRequests
 from recrawl.client.page import Page
 from recrawl.client.preparation import Preparation
-from recrawl.client.robots import Access
 from recrawl.client.robots_cache import RobotsCache
 from recrawl.client.runner import Runner, VisitFunction
 from recrawl.client.sender import Sender
@@ -45,10 +44,9 @@ class Client:
         self._clock = Clock()
         self._database = Database(dsn, self._clock)
         self._quick_database = Database(dsn, self._clock)  # its calls wait for no long report, so pages come in time
-        robots_cache = RobotsCache(self._quick_database, self.user_agent) if given["robots"] else None
+        robots_cache = RobotsCache(self._quick_database, self.user_agent, given["robots"])
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
-        access_to = robots_cache.access_to if robots_cache else lambda _: Access.ALLOWED
-        self._in_hand = InHand(self._clock, preparation, self.concurrency, access_to)
+        self._in_hand = InHand(self._clock, preparation, self.concurrency, robots_cache.access_to)
         self.counts = self._in_hand.counts  # of outcomes, requests and the like
         self.lag = self._in_hand.lag  # seconds from fetch_at to the start, of the last thousand requests
         self._runner = Runner(self._in_hand, self.user_agent, given["on_outcome"])

@@ -38,7 +38,7 @@ FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
 class OwnRequests:
     _database: Database
     _quick_database: Database  # its calls wait for no report, so that slots come in time
-    _robots_cache: RobotsCache | None
+    _robots_cache: RobotsCache
     _sender: Sender
     _runner: Runner
     _reads_sitemaps: bool
@@ -53,8 +53,8 @@ class OwnRequests:
         """Begins to wait for the answer to a page that was yielded, if the client needs it."""
         if page in self._runner.answers:
             return
-        if page.kind == "robots" and self._robots_cache:
-            self._begin(self._learn_robots(self._robots_cache, page, self._runner.expect_answer(page)))
+        if page.kind == "robots":
+            self._begin(self._learn_robots(page, self._runner.expect_answer(page)))
         elif page.kind == "sitemap":
             self._begin(self._read_sitemap(page, self._runner.expect_answer(page)))
 
@@ -68,7 +68,7 @@ class OwnRequests:
             self._in_hand.counts["own_requests_failed"] += 1
             log.exception("a request of the client failed")
 
-    async def _learn_robots(self, robots_cache: RobotsCache, first: Page, answer: Answering) -> None:
+    async def _learn_robots(self, first: Page, answer: Answering) -> None:
         """From the first request of a robots.txt to the rules of its site, in the database and here:
 
         1. Wait for the answer, and follow its redirects.
@@ -86,7 +86,7 @@ class OwnRequests:
             self._in_hand.give_back("released", hosts={first.host})
             self._runner.catch_up()
             await self._sender.send()
-            rules = await robots_cache.rules_of(found.text)
+            rules = await self._robots_cache.rules_of(found.text)
             wait = result.get("retry_after")
             if await self._database.set_robots(first.url, found.status, found.text, rules.crawl_delay, wait):
                 if rules.crawl_delay:
@@ -94,7 +94,7 @@ class OwnRequests:
                     self._in_hand.give_back("released", hosts={first.host})
                     self._runner.catch_up()
                 for row in await self._database.robots([first.url]):
-                    rules = await robots_cache.store_rules(first.url, row.rules, row.good_for)
+                    rules = await self._robots_cache.store_rules(first.url, row.rules, row.good_for)
                 if self._reads_sitemaps and rules.sitemaps:
                     await add_sitemaps(self._database, first.url, rules.sitemaps)
             else:
@@ -151,8 +151,7 @@ class OwnRequests:
         other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
-                if self._robots_cache:
-                    await self._robots_cache.look_up([url])
+                await self._robots_cache.look_up([url])
                 tries = 0
                 while tries < TRIES and not self._in_hand.is_closed:
                     if not self._in_hand.has_place_for_extra:

@@ -13,14 +13,18 @@ LONG_TEXT = 20_000  # characters; a longer text takes milliseconds to parse, so 
 
 
 class RobotsCache:
-    def __init__(self, database: Database, user_agent: str) -> None:
+    def __init__(self, database: Database, user_agent: str, obeys: bool) -> None:
+        """`obeys`: whether the crawler obeys robots.txt. If not, every URL is allowed, and nothing is looked up."""
         self._database = database
         self._agent = user_agent
+        self._obeys = obeys
         self._rules: dict[str, tuple[Rules, float]] = {}  # by site, each with the monotonic time when they expire
         self._size = 0  # characters of all rules
         self._absent: dict[str, float] = {}  # by site: the monotonic time when it may be looked up again
 
     def access_to(self, url: str) -> Access:
+        if not self._obeys:
+            return Access.ALLOWED
         rules, good_until = self._rules.get(site_of(url), (None, 0.0))
         if rules is None or good_until < time.monotonic():
             return Access.UNKNOWN
