@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import count
 from math import ceil
@@ -94,9 +94,9 @@ class Service:
         else:
             puts.put(put, ack)
 
-    async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
-        """URLs of at most max_queues queues. Crawls share the queues equally. A crawl that has too few leaves the rest
-        of its share to the crawls after it."""
+    async def GetURLs(self, ask: pb.GetParams, context: Context) -> None:
+        """Writes URLs of at most max_queues queues. Crawls share the queues equally. A crawl that has too few leaves
+        the rest of its share to the crawls after it."""
         queues = min(ask.max_queues or MOST_QUEUES, MOST)
         urls = min(ask.max_urls_per_queue or MOST, MOST)
         crawls = await self._asked(ask)
@@ -112,7 +112,7 @@ class Service:
             crawl.has_too_few = given < share
             queues -= given
             for page in pages:
-                yield info_of(page.url, page.host, page.meta, crawl.name)
+                await context.write(info_of(page.url, page.host, page.meta, crawl.name))
 
     async def _asked(self, ask: pb.GetParams) -> list[CrawlDatabase]:
         """The crawl that is named, otherwise all crawls. Crawls that had too few queues come first. The others begin
@@ -138,10 +138,10 @@ class Service:
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such URL")
         return item_of(page, crawl.name)
 
-    async def ListURLs(self, ask: pb.ListUrlParams, _context: Context) -> AsyncIterator[pb.URLItem]:
+    async def ListURLs(self, ask: pb.ListUrlParams, context: Context) -> None:
         if crawl := await self._known(ask.crawlID):
             async for page in crawl.pages(ask.key, ask.start, ask.size or PAGE, ask.filter, ask.ignoreCase):
-                yield item_of(page, crawl.name)
+                await context.write(item_of(page, crawl.name))
 
     async def CountURLs(self, ask: pb.CountUrlParams, _context: Context) -> pb.Long:
         crawl = await self._known(ask.crawlID)
@@ -230,11 +230,8 @@ def handlers(service: Service) -> grpc.GenericRpcHandler:
             (False, True): grpc.unary_stream_rpc_method_handler,
             (True, True): grpc.stream_stream_rpc_method_handler,
         }[method.client_streaming, method.server_streaming]
-        answer = getattr(service, method.name)
-        only_answers = method.server_streaming and not method.client_streaming
-        answer = streaming(answer) if only_answers else unary(answer)
         of_call[method.name] = make(
-            answer,
+            refusing(getattr(service, method.name)),
             request_deserializer=reader(getattr(pb, method.input_type.name)),
             response_serializer=getattr(pb, method.output_type.name).SerializeToString,
         )
@@ -253,21 +250,12 @@ def reader(kind: type[Message]) -> Callable[[bytes], Message | None]:
     return read
 
 
-def unary(answer: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
+def refusing(answer: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
+    """The call, with its errors as status codes. A call with a stream of answers writes them to its context."""
+
     async def call(ask: Any, context: Context) -> Any:
         try:
             return await answer(readable(ask), context)
-        except Exception as error:
-            await refuse(error, context)
-
-    return call
-
-
-def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[[Any, Context], AsyncIterator[Any]]:
-    async def call(ask: Any, context: Context) -> AsyncIterator[Any]:
-        try:
-            async for message in answer(readable(ask), context):
-                yield message
         except Exception as error:
             await refuse(error, context)
 
