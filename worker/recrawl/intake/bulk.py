@@ -65,11 +65,8 @@ def add(
             while under_way:
                 under_way.popleft().result()
                 watch(progress)
-        except Exception:
-            pool.shutdown()  # first adds the batches that were read
-            raise
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except (KeyboardInterrupt, SystemExit):
+            pool.shutdown(wait=False, cancel_futures=True)  # after other errors the batches that were read are added
             for connection in connections:  # their present transactions are rolled back
                 with suppress(psycopg.Error):
                     connection.cancel_safe(timeout=1)
@@ -145,14 +142,11 @@ def _upkeep(url: str) -> Iterator[None]:
         drains = [pool.submit(work) for _ in range(DRAINS)]
         try:
             yield
-        except Exception:
-            done.set()
-            raise
-        except BaseException:
+        except (KeyboardInterrupt, SystemExit):
             given_up.set()  # the worker or next_pages moves the rest
-            done.set()
             raise
-        done.set()
+        finally:
+            done.set()
         for drain in drains:
             drain.result()
     # Once more alone. A tick notes which classes of new pages exist (a class is a range of values). If two ticks note
