@@ -53,7 +53,7 @@ ALLOWED = {
     "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.allocation_input model",
     "jobs.clock": "jobs jobs.job store apscheduler psycopg",
-    "urlfrontier": "client client.clock intake.urls words google grpc psycopg",
+    "urlfrontier": "client intake.urls words google grpc psycopg",
     "view": "words view.parts view.serving intake.urls store setup.project psycopg",
     "view.parts": "words view",
     "view.serving": "",

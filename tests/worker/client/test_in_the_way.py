@@ -12,8 +12,7 @@ from psycopg.conninfo import make_conninfo
 from crawler import Crawl, Site, add, leases
 from helpers import eventually
 from recrawl.client import Client, Error, Page
-from recrawl.client.clock import Clock
-from recrawl.client.database import Database
+from recrawl.client.database import Connection
 from web import Answer, Web
 
 
@@ -109,7 +108,7 @@ def test_what_takes_longer_than_a_login_may_is_said_in_parts(
     async def visit(page: Page) -> None:
         began.append(page)
         if len(began) == 1:
-            await crawl.client._database.call("select set_config('statement_timeout', '500ms', false)")
+            await crawl.client._database._slow.call("select set_config('statement_timeout', '500ms', false)")
         while len({page.url for page in began}) < 60:  # one report holds all of them
             await asyncio.sleep(0.01)
         page.report(200)
@@ -152,7 +151,7 @@ def test_what_can_never_be_said_in_the_time_of_a_login_is_an_error(url: str, db:
         async with Client(url, user_agent="me", robots=False, grace=1) as crawl:
 
             async def visit(page: Page) -> None:
-                await crawl._database.call("select set_config('statement_timeout', '100ms', false)")
+                await crawl._database._slow.call("select set_config('statement_timeout', '100ms', false)")
                 page.report(200)
 
             async for page in crawl:
@@ -238,13 +237,13 @@ def test_a_call_that_another_session_is_in_the_way_of_is_made_again_even_by_who_
     )
 
     async def ask() -> list[Any]:
-        database = Database(url, Clock())
-        await database.open()
+        connection = Connection(url)
+        await connection.open()
         monkeypatch.setattr("recrawl.client.database.PATIENCE", 60.0)
-        database.give_up_at = 0.0
+        connection.give_up_at = 0.0
         try:
-            return await database.call("select public.third_time() as answer")
+            return await connection.call("select public.third_time() as answer")
         finally:
-            await database.close()
+            await connection.close()
 
     assert [row.answer for row in asyncio.run(ask())] == ["ok"]

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from helpers import eventually
-from recrawl.client.database import Database
+from recrawl.client.database import Connection
 from recrawl.urlfrontier import crawl_database
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from worker.urlfrontier.client import OK, SKIPPED, Frontier, discovered, info, known
@@ -300,13 +300,13 @@ def test_no_more_is_read_at_once_however_much_is_listed_or_deleted(
     frontier.put(*map(discovered, pages))
     read: list[int] = []
 
-    async def reading(database: Database, *query: Any) -> list[Any]:
-        rows = await call(database, *query)
+    async def reading(connection: Connection, *query: Any) -> list[Any]:
+        rows = await call(connection, *query)
         read.append(len(rows))
         return rows
 
-    call = Database.call
-    monkeypatch.setattr(Database, "call", reading)
+    call = Connection.call
+    monkeypatch.setattr(Connection, "call", reading)
     monkeypatch.setattr(crawl_database, "AT_ONCE", 10)
     assert frontier.urls(size=2**31 - 1) == pages
     assert frontier.urls(start=4, size=25) == pages[4:29]

@@ -43,8 +43,7 @@ class Client:
         self.concurrency, self.user_agent = given["concurrency"], given["user_agent"]
         self._clock = Clock()
         self._database = Database(dsn, self._clock)
-        self._quick_database = Database(dsn, self._clock)  # its calls wait for no long report, so pages come in time
-        robots_cache = RobotsCache(self._quick_database, self.user_agent, given["robots"])
+        robots_cache = RobotsCache(self._database, self.user_agent, given["robots"])
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
         self._in_hand = InHand(self._clock, preparation, self.concurrency, robots_cache.access_to)
         self.counts = self._in_hand.counts  # of outcomes, requests and the like
@@ -52,21 +51,15 @@ class Client:
         self._runner = Runner(self._in_hand, self.user_agent, given["on_outcome"])
         self._missed_slots = MissedSlots(self.counts, preparation, self.concurrency)
         self._sender = Sender(self._database, self._runner)
-        self._asker = Asker(self._quick_database, self._runner, self._sender, robots_cache, given)
-        self._lease_keeper = LeaseKeeper(
-            self._database, self._quick_database, self._runner, self._missed_slots, given["lease"]
-        )
-        self._own_requests = OwnRequests(
-            self._database, self._quick_database, robots_cache, self._sender, self._runner, given["sitemaps"]
-        )
+        self._asker = Asker(self._database, self._runner, self._sender, robots_cache, given)
+        self._lease_keeper = LeaseKeeper(self._database, self._runner, self._missed_slots, given["lease"])
+        self._own_requests = OwnRequests(self._database, robots_cache, self._sender, self._runner, given["sitemaps"])
         self._signals = 0
 
     async def __aenter__(self) -> Self:
         self._runner.open()
         try:
             await self._database.open()
-            await self._quick_database.open()
-            await self._quick_database.ask_the_time()
             if self._options["stop_on_signals"]:
                 for number in SIGNALS:
                     asyncio.get_running_loop().add_signal_handler(number, self.interrupt)
@@ -122,7 +115,8 @@ class Client:
     async def _end(self, seconds: float) -> None:
         """Waits for visits and own requests for this time, then cancels the ones that still run. Sends what is left.
         This takes about ten seconds more at most."""
-        give_up = self._database.give_up_at = self._quick_database.give_up_at = time.monotonic() + seconds
+        give_up = time.monotonic() + seconds
+        self._database.give_up_at(give_up)
 
         def left() -> float:
             return max(0.0, give_up - time.monotonic())
@@ -136,7 +130,6 @@ class Client:
 
     async def _close(self) -> None:
         await self._runner.end_tasks("loop", 0)
-        await self._quick_database.close()
         await self._database.close()
 
     def __aiter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The SQL functions that a client calls, over one connection. If the connection breaks, it is made again.
+"""The SQL functions that a client calls. If a connection breaks, it is made again.
 
 A call whose connection broke is made again, although the first call may have arrived. A second report is a duplicate,
 and a second release finds nothing. If the answer of next_pages is lost, its lease ends and the pages come back; if the
@@ -115,10 +115,9 @@ def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
     return [(name, style) for name, style in STYLES.items() if not (present[name] or style).startswith(style)]
 
 
-class Database:
-    def __init__(self, dsn: str, clock: Clock) -> None:
+class Connection:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._clock = clock
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._lock = asyncio.Lock()
         self.give_up_at: float | None = None  # when to give up on a database that is away, by the monotonic clock
@@ -226,15 +225,33 @@ class Database:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 5)
 
-    async def ask_the_time(self) -> None:
+
+class Database:
+    def __init__(self, dsn: str, clock: Clock) -> None:
+        self._clock = clock
+        self._slow = Connection(dsn)  # for reports and other writes, which may take long
+        self._quick = Connection(dsn)  # for calls that must not wait for these: pages and slots have to come in time
+
+    async def open(self) -> None:
+        """Connects, and asks the time."""
+        await self._slow.open()
+        await self._quick.open()
         for _ in range(5):  # the fastest one is the most exact
             sent = time.monotonic()
-            (row,) = await self.call("select clock_timestamp() as now")
+            (row,) = await self._quick.call("select clock_timestamp() as now")
             self._clock.learn(sent, time.monotonic(), row.now)
+
+    async def close(self) -> None:
+        await self._quick.close()
+        await self._slow.close()
+
+    def give_up_at(self, moment: float) -> None:
+        """Both connections give up at this monotonic time on a database that is away."""
+        self._slow.give_up_at = self._quick.give_up_at = moment
 
     async def next_pages(self, n: int, ahead: float, lease: float, per_host: int | None, notice: float) -> list[Any]:
         sent = time.monotonic()
-        rows = await self.call(
+        rows = await self._quick.call(
             "select page_id, url, host, fetch_at, start_by, wait, lease_id, lease_until, attempt, value, etag,"
             " last_modified, content_hash, meta from recrawl.next_pages(%s, %s, %s, %s, %s)",
             [n, timedelta(seconds=ahead), timedelta(seconds=lease), per_host, timedelta(seconds=notice)],
@@ -247,7 +264,7 @@ class Database:
     async def ready_in(self, longest: float) -> float:
         """Seconds until a page may be ready, at most `longest`."""
         sent = time.monotonic()
-        (row,) = await self.call("select recrawl.next_ready_at() as ready_at, clock_timestamp() as now")
+        (row,) = await self._quick.call("select recrawl.next_ready_at() as ready_at, clock_timestamp() as now")
         self._clock.learn(sent, time.monotonic(), row.now)
         if row.ready_at is None:
             return longest
@@ -260,7 +277,7 @@ class Database:
             text = json.dumps(part, default=str)
             if len(text) > LONGEST_REPORT and len(part) > 1:
                 raise TooLong(f"a report of {len(text)} characters")
-            rows = await self.call(
+            rows = await self._slow.call(
                 "select code, detail, blocked_until is not null as is_blocked from recrawl.report(%s::jsonb)"
                 " order by ord",
                 [text],
@@ -271,19 +288,21 @@ class Database:
         return await in_halves(report, results, lambda _, error: Reported("invalid", one_line(error), False))
 
     async def release(self, lease_id: int, page_ids: list[int], slot_used: bool) -> None:
-        await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, slot_used])
+        await self._slow.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, slot_used])
 
     async def extend_lease(self, lease_id: int, by: float) -> datetime | None:
-        (row,) = await self.call("select recrawl.extend_lease(%s, %s) as until", [lease_id, timedelta(seconds=by)])
+        (row,) = await self._slow.call(
+            "select recrawl.extend_lease(%s, %s) as until", [lease_id, timedelta(seconds=by)]
+        )
         until: datetime | None = row.until
         return until
 
     async def blocked_pages(self, lease_ids: list[int]) -> set[tuple[int, int]]:
-        rows = await self.call("select lease_id, page_id from recrawl.blocked_pages(%s::bigint[])", [lease_ids])
+        rows = await self._quick.call("select lease_id, page_id from recrawl.blocked_pages(%s::bigint[])", [lease_ids])
         return {(row.lease_id, row.page_id) for row in rows}
 
     async def robots(self, urls: list[str]) -> list[Any]:
-        return await self.call(
+        return await self._quick.call(
             "select ord, rules, extract(epoch from good_for)::float8 as good_for from recrawl.robots(%s::text[])",
             [urls],
         )
@@ -291,7 +310,7 @@ class Database:
     async def set_robots(
         self, url: str, status: int, rules: str | None, crawl_delay: float | None, retry_after: str | None
     ) -> bool:
-        (row,) = await self.call(
+        (row,) = await self._slow.call(
             "select recrawl.set_robots(%s, %s, %s, %s, %s) as is_known",
             [url, status, rules, crawl_delay, retry_after],
         )
@@ -301,7 +320,7 @@ class Database:
         """The fetch_at and start_by of a slot. None: the host gives none, or none that is near enough."""
         for ahead in LOOKS_AHEAD:
             try:
-                rows = await self.call(
+                rows = await self._quick.call(
                     "select fetch_at, start_by from recrawl.take_slot(%s, %s, %s)",
                     [host, timedelta(seconds=ahead), timedelta(seconds=min(notice, ahead / 2))],
                 )
@@ -317,7 +336,7 @@ class Database:
         database cannot read does not harm the others."""
 
         async def add(part: Sequence[tuple[str, object]]) -> list[Any]:
-            return await self.call(
+            return await self._slow.call(
                 "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
                 [[url for url, _ in part], [None if meta is None else json.dumps(meta) for _, meta in part]],
                 MOST_CUT if len(part) == 1 else 1,
@@ -330,11 +349,11 @@ class Database:
         return await in_halves(add, pages, refused)
 
     async def claim(self, name: str) -> str:
-        (row,) = await self.call("select recrawl.claim(%s) as owner", [name])
+        (row,) = await self._slow.call("select recrawl.claim(%s) as owner", [name])
         return str(row.owner)
 
     async def hint_change(self, page_ids: list[int], changed_at: list[datetime]) -> None:
-        await self.call(
+        await self._slow.call(
             "select recrawl.hint_change(%s::bigint[], changed_at => %s::timestamptz[])", [page_ids, changed_at]
         )
 

@@ -15,7 +15,6 @@ SHORTEST = 1.0  # seconds by which a lease can be extended
 @dataclass(eq=False)
 class LeaseKeeper:
     database: Database
-    quick_database: Database  # its calls wait for no report
     runner: Runner
     missed_slots: MissedSlots
     lease: float  # seconds
@@ -28,7 +27,7 @@ class LeaseKeeper:
             self.runner.catch_up()
             self.missed_slots.tell_sometimes()
             if leases := self.runner.in_hand.leases_before_requests():
-                blocked = await self.quick_database.blocked_pages(leases)
+                blocked = await self.database.blocked_pages(leases)
                 self.runner.in_hand.give_back("blocked", pages=blocked)
                 self.runner.catch_up()
 

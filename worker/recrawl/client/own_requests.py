@@ -37,7 +37,6 @@ FAULTS = (psycopg.Error, ValueError, LookupError, OverflowError)
 @dataclass(eq=False)
 class OwnRequests:
     _database: Database
-    _quick_database: Database  # its calls wait for no report, so that slots come in time
     _robots_cache: RobotsCache
     _sender: Sender
     _runner: Runner
@@ -130,7 +129,7 @@ class OwnRequests:
     async def _with_slot(self, url: str, kind: Kind, meta: object = None, tries: int = 1) -> Answering | None:
         """Puts a request with a slot of its own into the line. None: the host gives no slot, or the client ends."""
         host = urlsplit(url).hostname or ""
-        while not (slot := await self._quick_database.take_slot(host, self._in_hand.notice)):
+        while not (slot := await self._database.take_slot(host, self._in_hand.notice)):
             tries -= 1
             if tries <= 0 or self._in_hand.is_closed:
                 return None

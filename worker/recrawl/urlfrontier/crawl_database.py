@@ -10,8 +10,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg.conninfo import make_conninfo
 
-from recrawl.client.clock import Clock
-from recrawl.client.database import Database
+from recrawl.client.database import Connection
 from recrawl.urlfrontier.items import Put
 
 AT_ONCE = 5000  # pages that one query reads or deletes: a crawl may have millions
@@ -40,20 +39,19 @@ class CrawlDatabase:
         self.name = name
         self.has_too_few = False  # the last GetURLs found fewer queues than it asked for
         self._limits: dict[str, CrawlLimit] = {}  # by host. As in URLFrontier, a restart of the server forgets them
-        clock = Clock()
-        self._puts, self._gets, self._reads = (
-            Database(make_conninfo(dsn, application_name="recrawl urlfrontier"), clock) for _ in range(3)
-        )
+        self._puts, self._gets, self._reads = self._connections = [
+            Connection(make_conninfo(dsn, application_name="recrawl urlfrontier")) for _ in range(3)
+        ]
 
     async def open(self) -> None:
         """Raises recrawl.client.Error if the database cannot be reached, or is no crawl."""
-        for database in (self._puts, self._gets, self._reads):
-            await database.open()
-            database.give_up_at = 0.0  # from now on GaveUp is raised at once, if the database is away
+        for connection in self._connections:
+            await connection.open()
+            connection.give_up_at = 0.0  # from now on GaveUp is raised at once, if the database is away
 
     async def close(self) -> None:
-        for database in (self._puts, self._gets, self._reads):
-            await database.close()
+        for connection in self._connections:
+            await connection.close()
 
     # ------------------------------------------------------------------------------------------------- puts
 
