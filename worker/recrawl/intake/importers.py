@@ -99,12 +99,8 @@ def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     A row is a line: a stray quote must not swallow the lines after it.
     """
     numbered = enumerate(_without_bom(lines), 1)
-    for number, line in numbered:
-        if any(row := _cells(line, number)):
-            break
-    else:
-        row = []
-    header = _csv_header(row)
+    rows = (_cells(line, number) for number, line in numbered)
+    header = _csv_header(next(filter(any, rows), []))
     # A missing column is read from an empty cell that is appended to every row. csv.DictReader takes a fifth longer
     # (Python 3.11).
     url_at, value_at, rate_at, due_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
@@ -117,8 +113,7 @@ def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
                 continue
             if len(row) != len(header):
                 problem = f"{len(row)} cells under a header of {len(header)} (a URL with a comma must be quoted)"
-                yield BadLine(f"line {number}", problem)
-                continue
+                raise ValueError(problem)
             if not (url := row[url_at].strip()):
                 raise ValueError("url is empty")
             row.append("")
