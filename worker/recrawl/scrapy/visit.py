@@ -55,15 +55,13 @@ class Visit:
         more: dict[str, Any] = {}
         if self.relevance is not None:
             more["relevance"] = self.relevance
-        if self.due is not None:
-            more["due"] = self.due
         if self.meta != self._meta_before:
             more["meta"] = self.meta | {KEY: stored_in(self.page.meta) or {}}
         headers = {name: values[0] for name, values in response.headers.items() if values}
         headers.pop(b"Location", None)
         if redirect_to:
             headers[b"Location"] = redirect_to.encode()
-        self.page.report(response.status, headers, body=response.body, links=links, **more)
+        self.page.report(response.status, headers, body=response.body, links=links, due=self.due, **more)
 
     def left_for(self, url: str) -> None:
         """A middleware replaced the request. If the URL is the same, the page is tried again. Otherwise it is reported
