@@ -68,20 +68,7 @@ declare
 begin
     -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
     with
-    entry as materialized (select * from unnest(entries) e),
-    -- New pages leave their old places: they get another place, or are dead.
-    left_new as (
-        delete from new_page n using entry e where n.ctid = e.new_tid returning n.page_id
-    ),
-    -- Dead pages leave the queue.
-    left_queue as (
-        delete from queue q using entry e where not e.is_live and q.ctid = e.queue_tid returning q.page_id
-    ),
-    -- The others move within it.
-    moved as (
-        update queue q set due_at = e.new_due from entry e where e.new_due is not null and q.ctid = e.queue_tid
-    ),
-    revived_page as materialized (select host_id, page_id from entry where revived),
+    revived_page as materialized (select host_id, page_id from unnest(entries) where revived),
     -- Pages that live again and have a place: they are leased, or have never left. This reads all pages of their hosts,
     -- once. The set in memory is the small one: with all pages of a large host in it, PostgreSQL would not hash it.
     has_place as materialized (
@@ -93,36 +80,45 @@ begin
         where n.host_id in (select host_id from revived_page)
               and (n.page_id in (select page_id from revived_page)) is true
     ),
-    -- The pages that get a place. A page that lives again gets one only if it has no place. A new page that died
-    -- before it entered stays out.
-    entering as materialized (
-        select * from entry e
-        where is_live
-          and case when revived then (e.page_id in (select page_id from has_place)) is not true
-              else is_first or (page_id in (select page_id from left_new)) is true
-          end
+    -- enters: the page gets a new row in queue or new_page. A page that lives again gets one only if it has no place. A
+    -- new page that died before it entered stays out.
+    entry as materialized (
+        select e.*,
+               is_live and case when revived then (page_id in (select page_id from has_place)) is not true
+                                else is_first or new_tid is not null end as enters
+        from unnest(entries) e
+    ),
+    -- New pages leave their old places: they get another place, or are dead.
+    left_new as (
+        delete from new_page n using entry e where n.ctid = e.new_tid
+    ),
+    -- Dead pages leave the queue.
+    left_queue as (
+        delete from queue q using entry e where not e.is_live and q.ctid = e.queue_tid
+    ),
+    -- The others move within it.
+    moved as (
+        update queue q set due_at = e.new_due from entry e where e.new_due is not null and q.ctid = e.queue_tid
     ),
     -- Pages with a due time enter the queue.
     entered_queue as (
         insert into queue (host_id, page_id, due_at)
-        select host_id, page_id, new_due from entering where new_due is not null
+        select host_id, page_id, new_due from entry where enters and new_due is not null
     ),
     -- New pages enter by rank, which is minus their value.
     entered_new as (
         insert into new_page (host_id, page_id, rank)
-        select host_id, page_id, new_rank from entering where new_rank is not null
+        select host_id, page_id, new_rank from entry where enters and new_rank is not null
     ),
     -- The changes for each host. The head_… columns of a host are lower bounds: no page of the host comes before them.
     of_host as (
-        select e.host_id,
-               (count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
-                - count(*) filter (where not e.is_live and (e.page_id in (
-                      select page_id from left_new union all select page_id from left_queue)) is true))::int
-                   as more_pages,
-               min(e.new_due) as due,
-               min(e.new_rank) as rank,
-               min(e.page_id) filter (where e.new_rank is not null) as id
-        from entry e group by e.host_id
+        select host_id,
+               (count(*) filter (where is_first and enters)
+                - count(*) filter (where not is_live and num_nonnulls(new_tid, queue_tid) > 0))::int as more_pages,
+               min(new_due) as due,
+               min(new_rank) as rank,
+               min(page_id) filter (where new_rank is not null) as id
+        from entry group by host_id
     )
     select array_agg(h::queue_changes order by h.host_id) into changes from of_host h;
     return changes;
