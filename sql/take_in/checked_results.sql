@@ -121,38 +121,35 @@ begin
         ) e);
 end $$;
 
--- An element of report's array without last_modified or crawl_delay if that value cannot be read.
-create or replace function without_unreadable_hints(element jsonb) returns jsonb
+-- Checks one element of report's array, for a call in which checked_results() raised. If the element cannot be read,
+-- its keys are read one by one. A last_modified or crawl_delay that cannot be read is ignored. Any other value that
+-- cannot be read is the problem.
+create or replace function checked_alone(element jsonb) returns result
 language plpgsql stable as $$
 declare
-    hint text;
-begin
-    foreach hint in array '{last_modified,crawl_delay}'::text[] loop
-        begin
-            perform checked_results(jsonb_build_array(jsonb_build_object(hint, element -> hint)));
-        exception when data_exception then
-            element := element - hint;
-        end;
-    end loop;
-    return element;
-end $$;
-
--- Explains why an element of report's array cannot be read: names the key whose value has the wrong type.
-create or replace function problem_of(element jsonb) returns text
-language plpgsql stable as $$
-declare
-    given record;
+    given  record;
+    answer result;
 begin
     if jsonb_typeof(element) is distinct from 'object' then
-        return format('an element must be an object, got %s', coalesce(jsonb_typeof(element), 'null'));
+        answer.problem := format('an element must be an object, got %s', coalesce(jsonb_typeof(element), 'null'));
+        return answer;
     end if;
-    for given in select key, value from jsonb_each(element) loop
-        if given.key <> all (result_keys()) then
-            return format('unknown key "%s"', left(given.key, 100));
-        end if;
-        perform checked_results(jsonb_build_array(jsonb_build_object(given.key, given.value)));
-    end loop;
-    return 'it cannot be read';
+    return (checked_results(jsonb_build_array(element)))[1];
 exception when data_exception or program_limit_exceeded then
-    return format('%s: %s', given.key, left(sqlerrm, 200));
+    for given in
+        select key, value, key in ('last_modified', 'crawl_delay') as is_hint from jsonb_each(element)
+        order by is_hint desc, key
+    loop
+        begin
+            perform checked_results(jsonb_build_array(jsonb_build_object(given.key, given.value)));
+        exception when data_exception or program_limit_exceeded then
+            if given.is_hint then
+                return checked_alone(element - given.key);
+            end if;
+            answer.problem := format('%s: %s', given.key, left(sqlerrm, 200));
+            return answer;
+        end;
+    end loop;
+    answer.problem := 'it cannot be read';
+    return answer;
 end $$;

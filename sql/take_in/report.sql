@@ -16,13 +16,8 @@ begin
     exception when data_exception or program_limit_exceeded then
         -- An element has a value of the wrong type. The elements are read one by one, so that only that one is refused.
         for i in 0 .. jsonb_array_length(results) - 1 loop
-            begin
-                one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i))))[1];
-                one.ord := i + 1;
-            exception when data_exception or program_limit_exceeded then
-                one := jsonb_populate_record(
-                    null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)));
-            end;
+            one := checked_alone(results -> i);
+            one.ord := i + 1;
             checked := array_append(checked, one);         -- in place, without a copy of the array
         end loop;
     end;
