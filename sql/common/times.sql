@@ -112,14 +112,13 @@ create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
 return h.last_start_by + gap_of(h, s);
 
--- When next_pages should look at a host again: a page is due (head_due; null for new pages), a slot is free, the host
--- is not blocked, and it waits for no leased page. The result is at least t, the time at which it is written. Scans for
--- ready hosts begin at a horizon (horizon.sql) and would miss an earlier time.
-create or replace function when_ready(
-    head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
-) returns timestamptz
-language sql immutable parallel safe
-return greatest(head_due, next_slot_at, blocked_until, busy_until, t);
+-- When a host can give a page again: a slot is free, the host is not blocked, and it waits for no leased page. Then
+-- next_pages looks at its new pages (new_ready_at). It looks at its revisits when the first one is due too (ready_at).
+-- The result is at least t, the time at which it is written. Scans for ready hosts begin at a horizon (horizon.sql) and
+-- would miss an earlier time.
+create or replace function when_free(h host, s setting, t timestamptz) returns timestamptz
+language sql stable parallel safe
+return greatest(next_slot(h, s), h.blocked_until, h.busy_until, t);
 
 -- The pause after a failure: `first`, doubled for each earlier pause, at most `longest`. It varies by 10 %, so that
 -- pages that failed together are not tried again at the same moment.

@@ -87,8 +87,8 @@ begin
     busy as (
         update host h set
             busy_until = lease_ends,
-            ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, lease_ends, t),
-            new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, lease_ends, t)
+            ready_at = greatest(h.head_due, next_slot(h, s), h.blocked_until, lease_ends),
+            new_ready_at = greatest(next_slot(h, s), h.blocked_until, lease_ends)
         from (select distinct host_id from item) i
         where h.host_id = i.host_id and h.busy_lease = extend_lease_at.lease_id
     )

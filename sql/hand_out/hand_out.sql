@@ -15,10 +15,10 @@ begin atomic
     select n.head_due, n.head_new_rank, n.head_new_id, n.new_credit, c.new_class,
            place_after_visit(
                h.ready_at, not o.is_new, n.is_back_soon,
-               when_ready(n.head_due, f.next_slot, null, o.busy_until, a.t), a.t),
+               greatest(n.head_due, f.next_slot, o.busy_until, a.t), a.t),
            place_after_visit(
                h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
-               when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
+               greatest(f.next_slot, o.busy_until, a.t), a.t)
     from (select coalesce(o.last_start_by, h.last_start_by)
                  + gap_of(h, a.s) as next_slot
          ) f

@@ -148,8 +148,8 @@ begin
     if h.busy_until > t + small_step() then
         h.busy_until := (select max(l.lease_until) from lease l where l.lease_id = h.busy_lease);
     end if;
-    h.ready_at := least(h.ready_at, when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t));
-    new_at := when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t);
+    h.ready_at := least(h.ready_at, greatest(h.head_due, when_free(h, s, t)));
+    new_at := when_free(h, s, t);
     h.new_ready_at := case when new_class is null then h.new_ready_at        -- the host has no new pages
                            when h.new_class = new_class then least(h.new_ready_at, new_at)
                            else new_at end;

@@ -142,9 +142,9 @@ begin
             head_new_rank = least(h.head_new_rank, n.rank),
             head_new_id = least(h.head_new_id, n.id),
             ready_at = case when h.ready_at <= t or n.due is null then h.ready_at
-                else when_ready(least(h.head_due, n.due), next_slot(h, s), h.blocked_until, h.busy_until, t) end,
+                else greatest(least(h.head_due, n.due), when_free(h, s, t)) end,
             new_ready_at = case when n.rank is null or h.new_class <= value_class(n.rank) then h.new_ready_at
-                else when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t) end,
+                else when_free(h, s, t) end,
             new_class = case when n.rank is null or h.new_class <= value_class(n.rank) then h.new_class
                 else class_in_line(least(h.head_new_rank, n.rank), least(h.head_due, n.due), h.new_credit, t) end
         from unnest(changes) n

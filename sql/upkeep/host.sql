@@ -2,6 +2,17 @@
 -- slot, set its crawl delay, and end its wait for a leased page. They lock the rows of the hosts that they change.
 -- Several hosts are locked in order of id, or without waiting.
 
+-- Computes again when a host is ready, after one of its columns changed.
+create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void
+language sql volatile as $$
+-- plans: lookups; writes host; locks host
+    update host h set
+        ready_at = greatest(h.head_due, when_free(h, s, t)),
+        new_ready_at = when_free(h, s, t)
+    from setting s
+    where h.host_id = renew_ready_at.host_id
+$$;
+
 -- Blocks a host until a time; null ends the block. Crawlers that hold pages of the host learn of the block by the
 -- answer of report() and by blocked_pages(). There is no NOTIFY, because its queue belongs to the whole server: any
 -- login can fill the queue, and then every NOTIFY raises.
@@ -9,25 +20,9 @@ create or replace function block_until(host_id bigint, until timestamptz, reason
 returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host
-    update host h set
-        blocked_until = until,
-        blocked_reason = reason,
-        strikes = block_until.strikes,
-        ready_at = when_ready(h.head_due, next_slot(h, s), until, h.busy_until, t),
-        new_ready_at = when_ready(null, next_slot(h, s), until, h.busy_until, t)
-    from setting s
-    where h.host_id = block_until.host_id
-$$;
-
--- Computes again when a host is ready, after one of its columns changed.
-create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void
-language sql volatile as $$
--- plans: lookups; writes host; locks host
-    update host h set
-        ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t),
-        new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t)
-    from setting s
-    where h.host_id = renew_ready_at.host_id
+    update host h set blocked_until = until, blocked_reason = reason, strikes = block_until.strikes
+    where h.host_id = block_until.host_id;
+    select renew_ready_at(host_id, t)
 $$;
 
 -- Blocks a host that answered 429 or 503, or that keeps failing. The block lasts 60 seconds, doubled by each further
