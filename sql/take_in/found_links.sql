@@ -161,37 +161,29 @@ begin
 end $$;
 
 -- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page, or
--- if it is not locked. If the target has moved too, its own target counts. A redirect that would close a circle is
--- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
--- the answer is still true when it is written.
+-- if it is not locked. intern_links() has followed the redirects that were known before this report. So only redirects
+-- of this report are followed here. A redirect that would close a circle is ignored, because otherwise all pages of the
+-- circle would be lost. The caller has locked sources and targets, so that the answer is still true when it is written.
 create or replace function resolved_redirects(led_to found_links[], locked bigint[]) returns bigint[]
 language plpgsql stable as $$
 -- plans: lookups
 declare
     redirects bigint[];
-    moving    bigint[] := '{}';        -- pages of this batch that move, and their targets
+    moving    bigint[] := '{}';        -- pages of this report that move, and their targets
     moving_to bigint[] := '{}';
     redirect  record;
     target    bigint;
-    state     text;
 begin
     for redirect in
         select f.ord, f.page_id, f.moved_to from unnest(led_to) f where f.moved_to is not null order by f.ord
     loop
         target := redirect.moved_to;
-        state := null;
-        for hop in 1 .. 10 loop
-            exit when target is null or target = redirect.page_id;               -- a dead end, or a circle
-            -- A page of this batch that moves is still live in the table. So the batch is asked first.
-            if target = any (moving) then
-                target := moving_to[array_position(moving, target)];
-                continue;
-            end if;
-            select p.state, case p.state when 'moved' then p.moved_to when 'live' then target end into state, target
-            from page p where p.page_id = target;
-            exit when state = 'live';
+        -- This ends: a page gets a target only if the target is neither the page itself nor a page that moves.
+        while target = any (moving) loop
+            target := moving_to[array_position(moving, target)];
         end loop;
-        if target <> redirect.page_id and state = 'live' and target = any (locked) then
+        if target <> redirect.page_id and target = any (locked)
+           and exists (select from page p where p.page_id = target and p.state = 'live') then
             redirects[redirect.ord] := target;
             moving := moving || redirect.page_id;
             moving_to := moving_to || target;
