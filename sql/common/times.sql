@@ -36,14 +36,6 @@ create or replace function null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
 return case when not is_never(t) then t end;
 
--- The due time of a page, from a due time that a crawler gave. Null if the time is refused, see problem_with_due().
--- Infinity becomes never(). Crawlers give many pages the same second. So other times are spread over a millisecond,
--- which has a thousand different times.
-create or replace function spread_due(due timestamptz, page_id bigint) returns timestamptz
-language sql stable parallel safe
-return case when due = 'infinity' then never(page_id)
-            when within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
-
 -- The fetches per day that the due times of a page follow: the frequency in its row, or its pinned rate, or the setting
 -- `frequency`. Its row has no frequency before its first fetch, or before the first allocation. The result is at least
 -- 1e-4, so no due time is more than 10,000 days ahead: much later times would overflow. The clamping comes before the

@@ -274,8 +274,9 @@ begin atomic
            d.sets_due,
            case when v.is_on_lease then l.held_due else p.due_at end as old_due,
            case when not d.sets_due then p.due_at
-                when (r.extras).declined then never(p.page_id)
-                when (r.extras).due is not null then spread_due((r.extras).due, p.page_id)
+                when (r.extras).declined or (r.extras).due = 'infinity' then never(p.page_id)
+                -- Crawlers give many pages the same second. So the times are spread over a millisecond.
+                when (r.extras).due is not null then (r.extras).due + p.page_id % 1000 * interval '1 microsecond'
                 when v.outcome = 'fetched' then
                     next_due(l.due, l.slot, d.per_day, (rules.setting).shortest_interval)
                 else t + wait_after(
