@@ -16,56 +16,17 @@
 -- ahead, is applied after newer entries. Example: a page at 12:00 moves to 13:00, and then to 14:00. The second entry
 -- (old_due 13:00) is applied first and finds no page there. The first one (old_due 12:00) then moves it, to 14:00.
 --
--- Three steps: find the places (placed), move the pages (move_in_queues), and give the hosts their new places
--- (place_hosts).
+-- Two steps: move the pages (move_in_queues), and give the hosts their new places (place_hosts).
 
-select make_type('placed_entry', '(
-    host_id bigint, page_id bigint, new_due timestamptz, new_rank real, is_first boolean, is_live boolean,
-    revived boolean, new_tid tid, queue_tid tid)',
-    'An entry of the inbox with the new place of its page, and with the row in new_page or queue that is at its old '
-    'place. is_first: the entry has no old place.');
 select make_type('queue_changes', '(host_id bigint, more_pages int, due timestamptz, rank real, id bigint)',
     'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.');
 
--- The place where the page of each entry belongs, and the row at its old place. The old places are found with one index
--- look-up for each entry. A plain join would be planned in the other direction if the table was once empty, and would
--- read all of it when it has grown.
-create or replace function placed(entries inbox[]) returns placed_entry[]
-language plpgsql stable as $$
--- plans: inherited
-begin
-    return array(
-        select (e.host_id, e.page_id,
-                p.due_at,
-                case when p.page_id is not null and p.due_at is null then -p.value end,
-                e.old_due is null and e.old_rank is null,
-                p.page_id is not null,
-                e.revived, n.tid, q.tid)::placed_entry
-        from unnest(entries) e
-        left join lateral (
-            select p.page_id, p.due_at, p.value from page p
-            where p.page_id = e.page_id and p.state = 'live'
-            offset 0
-        ) p on true
-        left join lateral (
-            select n.ctid as tid from new_page n
-            where (n.host_id, n.rank, n.page_id) = (e.host_id, e.old_rank, e.page_id)
-            offset 0
-        ) n on true
-        left join lateral (
-            select q.ctid as tid from queue q
-            where (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
-            offset 0
-        ) q on true);
-end $$;
-
 -- Moves pages to their new places, and takes dead pages out. Returns the changes for each host.
-create or replace function move_in_queues(entries placed_entry[]) returns queue_changes[]
+create or replace function move_in_queues(entries inbox[]) returns setof queue_changes
 language plpgsql volatile as $$
 -- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
-declare
-    changes queue_changes[];
 begin
+    return query
     -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
     with
     revived_page as materialized (select host_id, page_id from unnest(entries) where revived),
@@ -80,13 +41,34 @@ begin
         where n.host_id in (select host_id from revived_page)
               and (n.page_id in (select page_id from revived_page)) is true
     ),
-    -- enters: the page gets a new row in queue or new_page. A page that lives again gets one only if it has no place. A
-    -- new page that died before it entered stays out.
+    -- The entries, with the new places of their pages and the rows at the old places (new_tid, queue_tid). enters: the
+    -- page gets a new row in queue or new_page. A page that lives again gets one only if it has no place. A new page
+    -- that died before it entered stays out. The old places are found with one index look-up for each entry. A plain
+    -- join would be planned in the other direction if the table was once empty, and would read all of it when it has
+    -- grown.
     entry as materialized (
-        select e.*,
-               is_live and case when revived then (page_id in (select page_id from has_place)) is not true
-                                else is_first or new_tid is not null end as enters
+        select e.host_id, e.page_id, f.is_first, p.page_id is not null as is_live, p.due_at as new_due,
+               case when p.due_at is null then -p.value end as new_rank, n.tid as new_tid, q.tid as queue_tid,
+               p.page_id is not null
+               and case when e.revived then (e.page_id in (select page_id from has_place)) is not true
+                        else f.is_first or n.tid is not null end as enters
         from unnest(entries) e
+        cross join lateral (select e.old_due is null and e.old_rank is null as is_first) f
+        left join lateral (
+            select p.page_id, p.due_at, p.value from page p
+            where p.page_id = e.page_id and p.state = 'live'
+            offset 0
+        ) p on true
+        left join lateral (
+            select n.ctid as tid from new_page n
+            where (n.host_id, n.rank, n.page_id) = (e.host_id, e.old_rank, e.page_id)
+            offset 0
+        ) n on true
+        left join lateral (
+            select q.ctid as tid from queue q
+            where (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
+            offset 0
+        ) q on true
     ),
     -- New pages leave their old places: they get another place, or are dead.
     left_new as (
@@ -109,19 +91,14 @@ begin
     entered_new as (
         insert into new_page (host_id, page_id, rank)
         select host_id, page_id, new_rank from entry where enters and new_rank is not null
-    ),
-    -- The changes for each host. The head_… columns of a host are lower bounds: no page of the host comes before them.
-    of_host as (
-        select host_id,
-               (count(*) filter (where is_first and enters)
-                - count(*) filter (where not is_live and num_nonnulls(new_tid, queue_tid) > 0))::int as more_pages,
-               min(new_due) as due,
-               min(new_rank) as rank,
-               min(page_id) filter (where new_rank is not null) as id
-        from entry group by host_id
     )
-    select array_agg(h::queue_changes order by h.host_id) into changes from of_host h;
-    return changes;
+    -- The changes for each host. The head_… columns of a host are lower bounds: no page of the host comes before them.
+    select host_id,
+           (count(*) filter (where is_first and enters)
+            - count(*) filter (where not is_live and num_nonnulls(new_tid, queue_tid) > 0))::int,
+           min(new_due), min(new_rank), min(page_id) filter (where new_rank is not null)
+    from entry
+    group by host_id;
 end $$;
 
 -- Gives hosts the places in both queues of hosts that follow from changes in their queues of pages. A ready host keeps
@@ -230,7 +207,7 @@ begin
     taken_out as (delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*)
     select array_agg(o::inbox) into entries from taken_out o;
     if entries is not null then
-        perform place_hosts(t, move_in_queues(placed(entries)), s) from setting s;
+        perform place_hosts(t, array(select c from move_in_queues(entries) c), s) from setting s;
         for failing in
             select host_id, count(*)::int as failures
             from unnest(entries) where failed group by host_id order by host_id
