@@ -57,17 +57,14 @@ begin
     select array_agg(i.page_id order by i.ord) into pages from interned i;
     select array_agg(l::found_links) into led_to
     from (
-        select o.ord,
-               o.source as page_id,
+        select r.ord, r.page_id,
                coalesce(string_agg(distinct int8send(o.page_id), ''::bytea)
-                            filter (where not o.is_redirect and o.page_id <> o.source), '') as targets,
+                            filter (where not o.is_redirect and o.page_id <> r.page_id), '') as targets,
                min(o.page_id) filter (where o.is_redirect) as moved_to
-        from unnest(reported, pages) as o (given, ord, is_redirect, source, is_locked, page_id)
-        group by o.ord, o.source
-        union all
-        select r.ord, r.page_id, '', null
         from unnest(results) r
-        where (r.extras).links = '{}' and (r.extras).redirect_to is null
+        left join unnest(reported, pages) as o (given, ord, is_redirect, source, is_locked, page_id) on o.ord = r.ord
+        where (r.extras).links is not null or (r.extras).redirect_to is not null
+        group by r.ord, r.page_id
     ) l;
     return led_to;
 end $$;
