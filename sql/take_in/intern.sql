@@ -63,24 +63,18 @@ end $$;
 create or replace function intern_pages(t timestamptz, given given_url[], are_links boolean)
 returns setof recrawl.added_page
 language plpgsql volatile as $$
--- plans: lookups
+-- plans: hashes
 declare
-    urls      constant parsed_url[] := parsed_urls(given);
-    unknown   parsed_url[];            -- one URL for each page that has no row yet
-    wanted    bigint[];                -- known pages that are scheduled again
-    again_at  timestamptz[];
-    -- By the place of the page. The first three arrays have no nulls: in an array with nulls each access reads all
-    -- elements before it.
-    firsts    int[];                   -- the first URL that names the page
-    page_ids  bigint[];                -- 0 if there is no page
-    is_new    boolean[];
-    reasons   text[];                  -- why there is no page
-    made      record;
+    urls     constant parsed_url[] := parsed_urls(given);
+    pages    found_page[];             -- first the known pages, then all
+    unknown  parsed_url[];             -- one URL for each page that has no row yet
+    wanted   bigint[];                 -- known pages that are scheduled again
+    again_at timestamptz[];
 begin
     with
     -- One row for each page, with its page_id if it is known. A redirect to the page counts more than a link.
     found as materialized (
-        select u.place, u.ord, u::parsed_url as url, (u.given).due,
+        select u.place, u::parsed_url as url, (u.given).due,
                case when are_links and known.state = 'moved' then where_now(known.page_id)
                     else known.page_id end as page_id,
                coalesce(known.state in ('excluded', 'kept_out'), false) as stays_out,
@@ -89,32 +83,29 @@ begin
               order by p.place, (p.given).left_host is null, p.ord) u
         left join lateral (select k.page_id, k.state, k.due_at from page k where k.key = u.key offset 0) known on true
     )
-    select array_agg(ord), array_agg(case when stays_out then 0 else coalesce(page_id, 0) end), array_agg(false),
-           array_agg(case when stays_out then 'the page was kept_out or excluded' end),
+    select array_agg((place, case when not stays_out then page_id end, false,
+                      case when stays_out then 'the page was kept_out or excluded' end)::found_page)
+               filter (where page_id is not null),
            array_agg(page_id) filter (where is_wanted_again), array_agg(due) filter (where is_wanted_again),
            array_agg(url) filter (where page_id is null)
-    into firsts, page_ids, is_new, reasons, wanted, again_at, unknown
-    from (select * from found order by place) f;
+    into pages, wanted, again_at, unknown
+    from found;
 
     if unknown is not null then
-        for made in select * from intern_where_free(t, unknown, are_links) loop
-            page_ids[made.place] := coalesce(made.page_id, 0);
-            is_new[made.place] := made.is_new;
-            reasons[made.place] := made.reason;
-        end loop;
+        pages := pages || array(select m from intern_where_free(t, unknown, are_links) m);
     end if;
     perform move_dues(wanted, again_at, 'set') where wanted is not null;
 
     return query
-    select u.ord, (u.given).url,
-           case when u.problem is null then nullif(page_ids[u.place], 0) end,
+    select u.ord, (u.given).url, p.page_id,
            case when u.problem is not null then 'invalid'
                 -- another transaction takes the URL in now
-                when page_ids[u.place] = 0 and reasons[u.place] is null then 'waiting'
-                when page_ids[u.place] = 0 then 'excluded'
-                when is_new[u.place] and firsts[u.place] = u.ord then 'new'
+                when p.page_id is null and p.reason is null then 'waiting'
+                when p.page_id is null then 'excluded'
+                when p.is_new and (u.ord in (select n.ord from unnest(unknown) n)) is true then 'new'
                 else 'known' end,
-           case when u.problem is not null then u.problem
-                when page_ids[u.place] = 0 then reasons[u.place] end
-    from unnest(urls) u;
+           coalesce(u.problem, p.reason)
+    from unnest(urls) u
+    left join unnest(pages) p on p.place = u.place
+    order by u.ord;
 end $$;

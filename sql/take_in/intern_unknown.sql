@@ -120,10 +120,8 @@ end $$;
 -- same URL, or the first URL of the same host, the second one waits for the first. add_pages waits until the first one
 -- ends. For links, the caller sets a short lock_timeout, and a subtransaction makes the pages. After the timeout this
 -- returns no rows, and the report goes on.
-create or replace function intern_where_free(
-    t timestamptz, urls parsed_url[], are_links boolean,
-    out place int, out page_id bigint, out is_new boolean, out reason text
-) returns setof record
+create or replace function intern_where_free(t timestamptz, urls parsed_url[], are_links boolean)
+returns setof found_page
 language plpgsql volatile as $$
 -- plans: lookups
 declare

@@ -11,6 +11,8 @@ select make_type('parsed_url', '(
     'place: the number of its page, in order of keys.');
 select make_type('made_page', '(place int, key uuid, page_id bigint, reason text)',
     'A new page, or the reason why there is no page; neither if another transaction made the page first.');
+select make_type('found_page', '(place int, page_id bigint, is_new boolean, reason text)',
+    'The page of a URL, or the reason why there is no page.');
 select make_type('set_aside_link', '(tid tid, source bigint, page_id bigint, code text, is_locked boolean)',
     'A link that was set aside: its row, its linking page, and the page and code that its URL got now.');
 select make_type('reported_link', '(given given_url, ord int, is_redirect boolean, source bigint, is_locked boolean)',
