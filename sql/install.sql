@@ -190,8 +190,8 @@ set search_path = recrawl_internal, pg_temp;
 \ir show/page_of.sql
 \ir show/host_status.sql
 \ir show/coming.sql
-\ir show/queue_status.sql
 \ir show/crawl_status.sql
+\ir show/queue_status.sql
 \ir show/vitals.sql
 \ir show/hosts.sql
 \ir show/events.sql

@@ -13,7 +13,7 @@ language plpgsql volatile security definer as $$
 begin
     select p.last_report_at, p.fetches_per_second into last_report_at, fetches_per_second from last_pulses(t) p;
     select w.ready_wait, w.hosts_ready into ready_wait, hosts_ready from hosts_waiting(t) w;
-    select q.due, q.waiting_new, q.is_estimate into due, new_waiting, is_estimate from sample_queue(t, 40) q;
+    select q.due, q.waiting_new, q.is_estimate into due, new_waiting, is_estimate from sample_queue(t, 100) q;
     select coalesce(sum(unreported), 0), count(distinct lease_id), min(handed_out_at)
     into leased, leases, oldest_lease_at
     from lease where lease_until > t;
@@ -54,7 +54,8 @@ select describe_view('recrawl.crawl_status',
     'ready_wait', 'The longest time that a ready host has waited for a crawler. null = no host is ready.',
     'hosts_ready', 'Ready hosts: a request may start now, and they have a page to fetch. Counted up to 1,000.',
     'due', 'Pages that were handed out before and are due again.',
-    'new_waiting', 'Pages that were never handed out.',
+    'new_waiting', 'Pages that were never handed out. A page that was added with a due time counts as new until upkeep '
+        'has seen it.',
     'is_estimate', 'True if due and new_waiting are estimates from a sample.',
     'leased', 'Leased pages.',
     'leases', 'The number of leases that these pages belong to.',

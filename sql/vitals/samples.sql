@@ -60,7 +60,7 @@ end $$;
 -- of each says how old its oldest revisit really is. If there are too many hosts to read all of them, the hosts are
 -- used that a worker found last (late_host). Blocked hosts are included.
 create or replace function oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
-language plpgsql volatile as $$
+language plpgsql volatile security definer as $$
 -- plans: whole
 declare
     at_first constant int := 20;       -- the number of hosts that are checked

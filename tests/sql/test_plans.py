@@ -373,7 +373,7 @@ def test_no_view_about_the_crawl_or_a_host_reads_all_of_many_hosts(loaded: Loade
     assert hosts and hosts[0] > 2000
     views: dict[LiteralString, int] = {
         "select * from recrawl.checkup": 1000,
-        "select * from recrawl.queue_status": 1500,
+        "select * from recrawl.queue_status": 2000,
         "select * from recrawl.crawl_status": 1500,
         "select * from recrawl.late_hosts": 1000,
         "select * from recrawl.host_status where host = 'host77.test'": 50,

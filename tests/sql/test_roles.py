@@ -253,7 +253,7 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 7 + ")",
     }
     calls["put_capped_hosts"] = "select recrawl_internal.put_capped_hosts(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
-    calls["queue_now"] = "select * from recrawl_internal.queue_now(clock_timestamp())"
+    calls["oldest_due"] = "select * from recrawl_internal.oldest_due(clock_timestamp())"
     calls["one_for_each"] = "select recrawl_internal.one_for_each('{1}'::int[], 1)"
     calls["crawl_now"] = "select * from recrawl_internal.crawl_now(clock_timestamp())"
     assert len(calls) > 30
