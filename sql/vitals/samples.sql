@@ -56,40 +56,33 @@ begin
 end $$;
 
 -- The oldest due time of a revisit. is_exact: no other host can have an older one. head_due of a host is never after
--- the due times of its queue, but it may be before them. Therefore hosts are taken in order of head_due, and the queue
--- of each says how old its oldest revisit really is. If there are too many hosts to read all of them, the hosts are
--- used that a worker found last (late_host). Blocked hosts are included.
+-- the due times of its queue, but it may be before them. Therefore the queues of the hosts with the earliest head_due
+-- say how old their oldest revisits really are. If there are too many hosts to read all of them, the hosts are used
+-- that a worker found last (late_host). Blocked hosts are included.
 create or replace function oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
 language plpgsql volatile security definer as $$
 -- plans: whole
 declare
-    at_first constant int := 20;       -- the number of hosts that are checked
-    checked  int := 0;
-    first    record;
+    most    constant int := 21;        -- the number of hosts whose queues are read
+    are_all constant boolean := blocks_of('host') <= 2000;         -- all hosts are compared
 begin
-    is_exact := blocks_of('host') <= 2000;
-    for first in
-        select f.host_id, f.head_due
+    -- A host whose queue was not read has no revisit that is due before the last head_due that was read.
+    select min(f.oldest), are_all and (count(*) < most or coalesce(min(f.oldest) <= max(f.head_due), false))
+    into oldest, is_exact
+    from (
+        select c.head_due, oldest_due_of(c.host_id, c.head_due, t) as oldest
         from (
-            select h.host_id, h.head_due from host h where is_exact
+            select h.host_id, h.head_due from host h where are_all
             union all
             select h.host_id, h.head_due
             from late_host l
             cross join lateral (select * from host h where h.host_id = l.host_id offset 0) h
-            where not is_exact
-        ) f
-        where f.head_due <= t
-        order by f.head_due
-        limit at_first + 1
-    loop
-        exit when oldest <= first.head_due;
-        checked := checked + 1;
-        if checked > at_first then
-            is_exact := false;         -- this host may have an older one
-            exit;
-        end if;
-        oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
-    end loop;
+            where not are_all
+        ) c
+        where c.head_due <= t
+        order by c.head_due
+        limit most
+    ) f;
 end $$;
 
 -- The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.
