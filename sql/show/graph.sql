@@ -72,10 +72,9 @@ create or replace function recrawl.top_hubs(n int default 100) returns setof rec
 language sql stable security definer as $$
 -- plans: whole
     select refuse(format('top_hubs: n must be positive, got %s', n)) where n <= 0;
-    select s.* from scored(array(
-        select c.page_id from page_score c join page p using (page_id)
-        where p.state = 'live'
-        order by c.hub desc, c.page_id limit n)) s
+    select page_id, url, hub, authority, relevance from recrawl.graph_node
+    where hub is not null
+    order by hub desc, page_id limit n
 $$;
 comment on function recrawl.top_hubs is
     'Returns the n pages with the highest hub scores of the last run of the job opic, the highest first. It reads '
@@ -85,10 +84,9 @@ create or replace function recrawl.top_authorities(n int default 100) returns se
 language sql stable security definer as $$
 -- plans: whole
     select refuse(format('top_authorities: n must be positive, got %s', n)) where n <= 0;
-    select s.* from scored(array(
-        select c.page_id from page_score c join page p using (page_id)
-        where p.state = 'live'
-        order by c.authority desc, c.page_id limit n)) s
+    select page_id, url, hub, authority, relevance from recrawl.graph_node
+    where authority is not null
+    order by authority desc, page_id limit n
 $$;
 comment on function recrawl.top_authorities is
     'Returns the n pages with the highest authority scores of the last run of the job opic, the highest first. It '
@@ -98,10 +96,9 @@ create or replace function recrawl.top_relevant(n int default 100) returns setof
 language sql stable security definer as $$
 -- plans: whole
     select refuse(format('top_relevant: n must be positive, got %s', n)) where n <= 0;
-    select s.* from scored(array(
-        select p.page_id from page p
-        where p.state = 'live' and coalesce(p.pinned_relevance, p.relevance) is not null
-        order by coalesce(p.pinned_relevance, p.relevance) desc, p.page_id limit n)) s
+    select page_id, url, hub, authority, relevance from recrawl.graph_node
+    where relevance is not null
+    order by relevance desc, page_id limit n
 $$;
 comment on function recrawl.top_relevant is
     'Returns the n pages with the highest relevance, the highest first. Pages of unknown relevance are left out. It '
