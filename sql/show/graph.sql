@@ -31,24 +31,16 @@ select describe_view('recrawl.graph_link',
     'source_id', 'The page that has the link.',
     'target_id', 'The page that the link leads to.');
 
--- The live pages among the given ones, with their scores, in the given order.
-create or replace function scored(page_ids bigint[]) returns setof recrawl.scored_page
-language sql stable as $$
--- plans: lookups
-    select p.page_id, p.url, c.hub, c.authority, coalesce(p.pinned_relevance, p.relevance)
-    from unnest(page_ids) with ordinality as n (id, place)
-    join page p on p.page_id = n.id and p.state = 'live'
-    left join page_score c on c.page_id = n.id
-    order by n.place
-$$;
-
 create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
 language sql stable security definer as $$
 -- plans: lookups
-    select s.*
-    from scored(array(
-        select t from link l cross join lateral unpacked(l.targets) as t where l.page_id = successors.page_id)) s
-    where exists (select from page p where p.page_id = successors.page_id and p.state = 'live')
+    select g.page_id, g.url, g.hub, g.authority, g.relevance
+    from recrawl.graph_node g
+    where g.page_id = any (array(
+              select unpacked(l.targets)
+              from link l join page p on p.page_id = l.page_id and p.state = 'live'
+              where l.page_id = successors.page_id))
+    order by g.page_id
 $$;
 comment on function recrawl.successors is 'Returns the pages that a page links to, in the order of page_id.';
 
@@ -56,13 +48,14 @@ create or replace function recrawl.predecessors(page_id bigint) returns setof re
 language sql stable security definer as $$
 -- plans: whole
     -- The eight bytes of an id may also occur across two neighbouring ids. Therefore each hit is checked again.
-    select s.*
-    from scored(array(
-        select l.page_id from link l
-        where position(int8send(predecessors.page_id) in l.targets) > 0
-          and predecessors.page_id in (select unpacked(l.targets))
-        order by l.page_id)) s
-    where exists (select from page p where p.page_id = predecessors.page_id and p.state = 'live')
+    select g.page_id, g.url, g.hub, g.authority, g.relevance
+    from recrawl.graph_node g
+    where g.page_id = any (array(
+              select l.page_id from link l
+              where position(int8send(predecessors.page_id) in l.targets) > 0
+                and predecessors.page_id in (select unpacked(l.targets))))
+      and exists (select from page p where p.page_id = predecessors.page_id and p.state = 'live')
+    order by g.page_id
 $$;
 comment on function recrawl.predecessors is
     'Returns the pages that link to a page, in the order of page_id. It reads all links, which takes some seconds '
