@@ -28,6 +28,7 @@ begin
         if state.hosts_at is null or t not between state.hosts_at and state.hosts_at + interval '4.5 minutes' then
             perform look_at_hosts(t);
         end if;
+        insert into vital (at) values (newest) on conflict do nothing;       -- it has a row if there were reports
         perform take_counts(newest);
         perform take_samples(t, newest);
         perform note_standstill(t, newest);
@@ -60,15 +61,12 @@ begin
         leases = coalesce((select last_value from lease_id where is_called), 0),
         page_id = coalesce((select last_value from page_id where is_called), 0)
     returning v.* into now_;
-    insert into vital (at, handed_out, calls, empty_calls, pages_added)
-    values (minute,
-            greatest(now_.handed_out - before.handed_out, 0),
-            greatest(now_.calls - before.calls, 0),
-            greatest(now_.calls - before.calls - (now_.leases - before.leases), 0),
-            greatest(now_.page_id - before.page_id, 0) % ids_skipped())
-    on conflict (at) do update set
-        (handed_out, calls, empty_calls, pages_added) = (
-            excluded.handed_out, excluded.calls, excluded.empty_calls, excluded.pages_added);
+    update vital set
+        handed_out = greatest(now_.handed_out - before.handed_out, 0),
+        calls = greatest(now_.calls - before.calls, 0),
+        empty_calls = greatest(now_.calls - before.calls - (now_.leases - before.leases), 0),
+        pages_added = greatest(now_.page_id - before.page_id, 0) % ids_skipped()
+    where at = minute;
 end $$;
 
 -- Writes the state of the queue, the hosts and the pages into a minute.
