@@ -23,6 +23,7 @@ begin
     into upkeep_at, worker_is_running
     from latest_tick k, worker_ticked w
     where k.is_called;
+    worker_is_running := coalesce(worker_is_running, false);
     vitals_at := (select max(at) from vital);
     -- The oldest other transaction that has row locks or a snapshot, among those that may be seen. A login can see that
     -- a session of another login has a snapshot, but not since when. For that it must be a member of the other login or
@@ -36,10 +37,7 @@ begin
 end $$;
 
 create or replace view recrawl.crawl_status as
-select c.as_of, s.paused, n.last_report_at, n.fetches_per_second, n.ready_wait, n.hosts_ready, n.due, n.new_waiting,
-       n.is_estimate, n.leased, n.leases, n.oldest_lease_at, n.next_ready_at, n.upkeep_at,
-       coalesce(n.worker_is_running, false) as worker_is_running,
-       n.vitals_at, n.longest_transaction, n.inbox_wait
+select c.as_of, s.paused, n.*
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral crawl_now(c.as_of) n
 cross join setting s;
