@@ -18,6 +18,7 @@ Offsets = NDArray[np.int64]
 Positions = NDArray[np.uint32]
 
 NOWHERE = 2**32 - 1  # the position of an id that is not in the graph
+CHUNK = 1 << 20  # ids that are looked up in one go: their positions first need 8 bytes each, and later only 4
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,11 @@ def compile(page_ids: ArrayLike, source_ids: ArrayLike, starts: ArrayLike, targe
     known = np.flatnonzero(sources != NOWHERE)
     row_of = np.full(len(page_ids), -1, np.int64)  # the row of each page; -1: it is no source
     row_of[sources[known]] = known
+    targets = positions(page_ids, target_ids)
     out_starts = np.zeros(len(page_ids) + 1, np.int64)
     out = np.empty(len(target_ids), np.uint32)
-    _fill_out(page_ids, *_signposts(page_ids), row_of, starts, target_ids, out_starts, out)
+    _fill_out(row_of, starts, targets, out_starts, out)
+    del targets
     out = out[: out_starts[-1]].copy()
     into_starts = np.zeros(len(page_ids) + 1, np.int64)
     into = np.empty(len(out), np.uint32)
@@ -61,79 +64,30 @@ def compile(page_ids: ArrayLike, source_ids: ArrayLike, starts: ArrayLike, targe
     return Graph(page_ids, out_starts, out, into_starts, into)
 
 
-# ------------------------------------------------------------------------------------------------ from id to position
-
-
 def positions(page_ids: Ids, ids: Ids) -> Positions:
     """Where these ids are in page_ids (ascending); NOWHERE for those that are not."""
-    found = np.empty(len(ids), np.uint32)
-    _find_all(page_ids, *_signposts(page_ids), ids, found)
+    found = np.full(len(ids), NOWHERE, np.uint32)
+    if len(page_ids):
+        for start in range(0, len(ids), CHUNK):
+            part = ids[start : start + CHUNK]
+            position = np.searchsorted(page_ids, part)
+            is_there = page_ids.take(position, mode="clip") == part
+            found[start : start + CHUNK][is_there] = position[is_there]
     return found
 
 
-def _signposts(page_ids: Ids) -> tuple[int, Positions]:
-    """For each bucket of 2^shift ids the first position in it. Ids come from sequences and have few holes, so a bucket
-    has one page or two. If it has more, the search in it is a binary search."""
-    if len(page_ids) == 0:
-        return 0, np.zeros(2, np.uint32)
-    span = int(page_ids[-1]) - int(page_ids[0])
-    shift = max(0, (span // (2 * len(page_ids))).bit_length())
-    posts = np.empty((span >> shift) + 2, np.uint32)
-    _put_up_signposts(page_ids, shift, posts)
-    return shift, posts
-
-
 @compiled(nogil=True)
-def _put_up_signposts(page_ids: Ids, shift: int, posts: Positions) -> None:
-    bucket = 0
-    for position in range(page_ids.size):
-        its_bucket = np.int64(np.uint64(page_ids[position] - page_ids[0]) >> np.uint64(shift))
-        while bucket <= its_bucket:
-            posts[bucket] = position
-            bucket += 1
-    posts[bucket] = page_ids.size
-
-
-@compiled(nogil=True)
-def _find(page_ids: Ids, shift: int, posts: Positions, page_id: int) -> int:
-    if page_ids.size == 0 or page_id < page_ids[0] or page_id > page_ids[-1]:
-        return NOWHERE
-    # The difference may exceed an int64; as an uint64 it is right.
-    bucket = np.int64(np.uint64(page_id - page_ids[0]) >> np.uint64(shift))
-    low, high = np.int64(posts[bucket]), np.int64(posts[bucket + 1])
-    while low < high:
-        middle = (low + high) >> 1
-        if page_ids[middle] < page_id:
-            low = middle + 1
-        else:
-            high = middle
-    return int(low) if low < page_ids.size and page_ids[low] == page_id else NOWHERE
-
-
-@compiled(nogil=True)
-def _find_all(page_ids: Ids, shift: int, posts: Positions, ids: Ids, found: Positions) -> None:
-    for i in range(ids.size):
-        found[i] = _find(page_ids, shift, posts, ids[i])
-
-
-# ---------------------------------------------------------------------------------------------------------- the links
-
-
-@compiled(nogil=True)
-def _fill_out(
-    page_ids: Ids, shift: int, posts: Positions, row_of: Offsets, starts: Offsets, target_ids: Ids,
-    out_starts: Offsets, out: Positions,
-) -> None:  # fmt: skip
+def _fill_out(row_of: Offsets, starts: Offsets, targets: Positions, out_starts: Offsets, out: Positions) -> None:
     end = 0
-    for page in range(page_ids.size):
+    for page in range(row_of.size):
         begin = end
         if row_of[page] >= 0:
             for k in range(starts[row_of[page]], starts[row_of[page] + 1]):
-                target = _find(page_ids, shift, posts, target_ids[k])
+                target = targets[k]
                 if target != NOWHERE and target != page:
                     out[end] = target
                     end += 1
-            _sort(out[begin:end])
+            out[begin:end].sort()
             distinct = begin
             for k in range(begin, end):
                 if k == begin or out[k] != out[k - 1]:
@@ -141,15 +95,6 @@ def _fill_out(
                     distinct += 1
             end = distinct
         out_starts[page + 1] = end
-
-
-@compiled(nogil=True)
-def _sort(row: Positions) -> None:
-    """Sorts in place. Rows from the database are in ascending order already. Rows of other callers are short."""
-    for k in range(1, row.size):
-        if row[k] < row[k - 1]:
-            row.sort()
-            return
 
 
 @compiled(nogil=True)
