@@ -167,7 +167,7 @@ def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:
 
 def _put_capped_hosts(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, unpinned: Unpinned) -> None:
     """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap."""
-    gain = crawl.gain_of_half_the_gap(split, unpinned) / crawl.total_value
+    gain = crawl.most_gain_of_half_the_gap(split, unpinned) / crawl.total_value
     best = np.argsort(-gain, kind="stable")[:MOST_LISTED]
     is_priced = crawl.is_priced_by_the_objective(split.allocation)
     best = best[(gain[best] > 0) & np.isfinite(gain[best]) & is_priced]

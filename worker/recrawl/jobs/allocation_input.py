@@ -152,7 +152,7 @@ class AllocationInput:
         allocation = replace(split.allocation, frequency=split.allocation.frequency[self.pins.unpinned])
         return Unpinned(web, allocation, shares)
 
-    def gain_of_half_the_gap(self, split: BudgetSplit, unpinned: Unpinned) -> Floats:
+    def most_gain_of_half_the_gap(self, split: BudgetSplit, unpinned: Unpinned) -> Floats:
         """For each host, an upper bound of the utility that half its gap would bring. It is close if the host takes a
         small part of all fetches."""
         cap = split.cap + (self.slots_with_half_the_gap - self.slots.per_day)[self.slots.is_planned]

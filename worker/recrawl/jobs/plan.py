@@ -81,7 +81,7 @@ class Plan:
         if finite(present.allocation.utility) is None or not crawl.is_priced_by_the_objective(present.allocation):
             return []
         planned = np.flatnonzero(crawl.slots.is_planned)
-        bound = crawl.gain_of_half_the_gap(present, crawl.unpinned(present))
+        bound = crawl.most_gain_of_half_the_gap(present, crawl.unpinned(present))
         gains: dict[int, float] = {}
         for host in np.argsort(-bound, kind="stable")[: 4 * most]:
             if bound[host] <= 0 or (len(gains) >= most and bound[host] <= sorted(gains.values())[-most]):
