@@ -10,8 +10,8 @@ Host k has page C, and a cap of .5.
     C      1      1         2.81    1.20    .91     .50     .50   at its host's own price .594, because of the cap
     min(demand, cap)        8.16    3.00    1.41    1.00    3.00
 
-demand_of_hosts computes such a column. The search in solve.py tries prices until the last line is the budget: .203.
-fill_frequencies then finds the own prices of hosts at their caps and fills the last column.
+demand_of_hosts computes such a column. `search` tries prices until the last line is the budget: .203. fill_frequencies
+then finds the own prices of hosts at their caps, with the same search, and fills the last column.
 
 There is one set of passes for each objective, so that its arithmetic is compiled into the loops. Over a million pages
 a pass then takes as long as 6 passes of np.exp, and 13 if the loop asks which objective it is. Pages are read in place,
@@ -65,8 +65,7 @@ class Bracket(NamedTuple):
 class Passes:
     demand_of_hosts: Scalar
     demand_for_nothing: Scalar
-    top_price_of_hosts: Scalar
-    first_price: Scalar
+    search: Scalar
     fill_frequencies: Scalar
 
 
@@ -175,16 +174,6 @@ def passes_for(objective: Objective) -> Passes:
         return np.int64(most).view(np.float64) * (1.0 + 1e-15)
 
     @compiled_in_order(objective.name)
-    def top_price_of_hosts(pages):  # type: ignore[no-untyped-def]
-        """The highest top_price of all hosts that are open."""
-        value, rate, starts, cap, floor, _ = pages
-        top = 0.0
-        for host in range(cap.size):
-            if cap[host] > 0.0:
-                top = max(top, top_price(value, rate, starts[host], starts[host + 1], floor[host]))
-        return top
-
-    @compiled_in_order(objective.name)
     def first_price(value, rate, wanted):  # type: ignore[no-untyped-def]
         """A price to begin with. At this price pages take the `wanted` fetches if fetches per change = √(weight/price).
         This is about right if there are many fetches."""
@@ -195,32 +184,39 @@ def passes_for(objective: Objective) -> Passes:
         return min(max(root * root, 1e-290), 1e290)
 
     @compiled_in_order(objective.name)
-    def price_of_host(value, rate, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
-        """Two prices, and the demand of the host's pages at each: at least `wanted` at the first price, at most
-        `wanted` at the second. They are the same if one price buys `wanted`, within TOLERANCE.
+    def search(pages, wanted, low, at_low, price):  # type: ignore[no-untyped-def]
+        """The Bracket around the price at which all pages together get the `wanted` fetches per day within the caps.
 
-        `low`: a price that buys too much. `price`: the price to try first, 0 = unknown.
+        `low`: a price that buys as much or more, and `at_low` the fetches of each host at this price. `price`: the
+        price to try first, 0 = unknown.
         """
-        if wanted == 0.0:
-            price = max(low, top_price(value, rate, 0, value.size, 0.0))
-            return price, 0.0, price, 0.0
-        high, demand_at_high = top_price(value, rate, 0, value.size, floor), value.size * floor
-        if price == 0.0:
-            price = first_price(value, rate, wanted)
-        price = min(price, high)
+        value, rate, starts, cap, floor, _ = pages
+        # At the price `high` pages get only their floors. A blocked host (cap 0) still counts with its fetches at
+        # `low`, so that it is above its cap at each price.
+        high, at_high = low, at_low.copy()
+        for host in range(cap.size):
+            if cap[host] > 0.0:
+                high = max(high, top_price(value, rate, starts[host], starts[host + 1], floor[host]))
+                at_high[host] = (starts[host + 1] - starts[host]) * floor[host]
+        bought_at_low, bought_at_high = np.minimum(cap, at_low).sum(), np.minimum(cap, at_high).sum()
+        # If floors take all of it, any high price would be right.
+        if bought_at_high >= wanted * (1.0 - TOLERANCE):
+            return Bracket(high, at_high, high, at_high, 1.0)
+        price = min(high, price if price > 0.0 else first_price(value, rate, wanted))
         last_step = math.inf
         tries = 1
         while high > low * (1.0 + WIDTH):
-            demand, slope = demand_of(value, rate, 0, value.size, price, floor, ceiling)
-            if abs(demand - wanted) <= TOLERANCE * wanted:
-                return price, demand, price, demand
-            if demand > wanted:
-                low, demand_at_low = price, demand
+            demand = np.empty(cap.size)
+            bought, slope = demand_of_hosts(pages, price, at_high, demand)
+            if abs(bought - wanted) <= TOLERANCE * wanted:
+                return Bracket(price, demand, price, demand, 1.0)
+            if bought > wanted:
+                low, at_low, bought_at_low = price, demand, bought
             else:
-                high, demand_at_high = price, demand
-            price, last_step = next_try(price, demand, slope, wanted, low, high, last_step, tries)
+                high, at_high, bought_at_high = price, demand, bought
+            price, last_step = next_try(price, bought, slope, wanted, low, high, last_step, tries)
             tries += 1
-        return low, demand_at_low, high, demand_at_high
+        return Bracket(low, at_low, high, at_high, (wanted - bought_at_high) / (bought_at_low - bought_at_high))
 
     @compiled_reordering(objective.name)
     def buy_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
@@ -323,19 +319,18 @@ def passes_for(objective: Objective) -> Passes:
             # demand smaller.
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):
                 # At the common price `high` the pages of this host want more than its cap. So the host gets a price of
-                # its own, above `high`.
-                wanted = cap[host]
-                lower, at_lower, upper, at_upper = price_of_host(
-                    value, rate, wanted, floor, ceiling, high, at_high[host], high
-                )
+                # its own, above `high`: the price at which its cap is what they want.
+                bounds, no_cap = np.array([0, value.size]), np.array([math.inf])
+                of_host = LimitedPages(value, rate, bounds, no_cap, pages.floor[host : host + 1], ceiling)
+                lower, _, upper, _, share_at_lower = search(of_host, cap[host], high, at_high[host : host + 1], high)
             else:
                 lower, at_lower, upper, at_upper = low, at_low[host], high, at_high[host]
                 wanted = share_at_low * min(cap[host], at_lower) + (1.0 - share_at_low) * at_upper
-            share_at_lower = (wanted - at_upper) / (at_lower - at_upper) if at_lower > at_upper else 1.0
+                share_at_lower = (wanted - at_upper) / (at_lower - at_upper) if at_lower > at_upper else 1.0
             figures[0, host] = upper
             figures[1:, host] = fill_host(
                 value, rate, lower, upper, share_at_lower, floor, ceiling, frequency[start:stop]
             )
         return figures
 
-    return Passes(demand_of_hosts, demand_for_nothing, top_price_of_hosts, first_price, fill_frequencies)
+    return Passes(demand_of_hosts, demand_for_nothing, search, fill_frequencies)

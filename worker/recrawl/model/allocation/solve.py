@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.floors import NO_LIMITS, Limits, floors
 from recrawl.model.allocation.objectives import Floats, Objective, objective_named
-from recrawl.model.allocation.passes import TOLERANCE, WIDTH, Bracket, LimitedPages, next_try, passes_for
+from recrawl.model.allocation.passes import Bracket, LimitedPages, passes_for
 from recrawl.model.checks import check, refuse
 
 
@@ -146,34 +146,10 @@ class _Problem:
 
     def search(self, price: float | None) -> Bracket:
         """Tries `price` first."""
-        web, budget, passes = self.web, self.budget, self.passes
-        if self.spendable < budget:
+        if self.spendable < self.budget:
             return _at(0.0, self.for_nothing)
-        top = passes.top_price_of_hosts(self.pages)
-        # The fetches of each host at the highest price. A blocked host (cap 0) counts with the fetches that it would
-        # take for nothing, so that it is above its cap at each price.
-        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)
-        if budget == 0:
-            return _at(top, floored)
-        price = min(top, price or passes.first_price(web.value, web.rate, budget))
-        low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
-        # Floors may take the whole budget. Any high price would then be right, so it is set to `top`.
-        high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
-        if bought_at_high >= budget * (1 - TOLERANCE):
-            return _at(top, floored)
-        last_step, tries = math.inf, 1
-        while high > low * (1 + WIDTH):
-            demand = np.empty(len(web.cap))
-            bought, slope = passes.demand_of_hosts(self.pages, price, at_high, demand)
-            if abs(bought - budget) <= TOLERANCE * budget:
-                return _at(price, demand)
-            if bought > budget:
-                low, at_low, bought_at_low = price, demand, bought
-            else:
-                high, at_high, bought_at_high = price, demand, bought
-            price, last_step = next_try(price, bought, slope, budget, low, high, last_step, tries)
-            tries += 1
-        return Bracket(low, at_low, high, at_high, (budget - bought_at_high) / (bought_at_low - bought_at_high))
+        found: Bracket = self.passes.search(self.pages, float(self.budget), 0.0, self.for_nothing, price or 0.0)
+        return found
 
     def allocation(self, found: Bracket) -> Allocation:
         web, price = self.web, found.high
