@@ -46,12 +46,12 @@
 --     page.due_at                             null                   it waits among the new pages, or is leased for the
 --                                                                    first time
 --     turns of judged_results()               null                   each page has one result
---     lease_id of free_slots()                null                   no host waited for a page of it
+--     lease_id of free_slots()                null                   no wait ends here: the caller calls end_wait()
 --     host.new_class                          32                     its revisits go first; see last_class()
 --     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
---     page ids inside of intern_pages()       0                      no page
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
+--     ask.only_host                           0                      the host that the caller named is unknown
 --     horizons and other cells                1 µs after 1970        never written
 --
 -- Words of these files that the glossary of the documents does not have:
@@ -99,7 +99,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir common/settings.sql
 \ir common/events.sql
 
--- Two views for people that functions read too
+-- Two views for people. Functions read these views too
 \ir show/page_status.sql
 \ir show/settings.sql
 

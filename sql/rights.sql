@@ -1,4 +1,5 @@
--- Takes all rights away, so that a right that no file grants any more is gone after a replay. Then opens the schemas.
+-- Takes all rights away. The files after this one grant them again. So a right that no file grants any more is gone
+-- after each run of install.sql. Then opens the schemas.
 
 do $$
 declare

@@ -27,9 +27,9 @@ create or replace function has_moved(now float8, before float8) returns boolean
 language sql immutable parallel safe
 return abs(now - before) > 0.01 * before;
 
--- Whether a time lies between 1970 and 2200. Other times are refused or clamped. Far outside this range, a time plus an
--- interval does not fit in a timestamptz, or the language of a client cannot read it. The range is a day wider at both
--- ends because of time zones.
+-- Whether a time lies between 1970 and 2200. Callers refuse or ignore other times, or store infinity instead. Far
+-- outside this range, a time plus an interval does not fit in a timestamptz, or the language of a client cannot read
+-- the time. The range is a day wider at both ends because of time zones.
 create or replace function within_reach(t timestamptz) returns boolean
 language sql immutable parallel safe
 return t between timestamptz '1969-12-31 00:00+00' and timestamptz '2200-01-02 00:00+00';

@@ -40,9 +40,9 @@ language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
 
 -- The number of new pages that a host may give before its next revisit, after it gave pages of either kind: a token
--- bucket. Revisits fill it. It holds at most what the revisits of this visit earn, plus 1 for each of these revisits.
--- So a host cannot save credit while nobody asks for its new pages. A new page takes 1 while revisits wait. If none
--- waits, or discovery is 1, the bucket is filled as after one revisit.
+-- bucket. Revisits fill it. After `given` revisits it holds at most the credit that they earn, plus 1 for each of them.
+-- So a host cannot save credit while nobody asks for its new pages. A new page takes 1 while revisits wait. If no
+-- revisit waits, or discovery is 1, the bucket is filled as after one revisit.
 create or replace function credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real

@@ -1,6 +1,6 @@
--- Moves of due times. fetch_now, set_interval, the setting frequency, add_pages, hints, the job allocate and the repair
--- after clock steps give pages other due times. The row of the page and the queue must say the same, so both are
--- written here.
+-- Moves of due times. fetch_now, set_interval, set_rate, the setting frequency, add_pages, hints, the job allocate and
+-- the repair after clock steps give pages other due times. The row of the page and the queue must say the same, so both
+-- are written here.
 --
 -- take_out() does the same for pages that leave: keep_out, exclude and delete_pages. Other functions write their own
 -- entries of the inbox, because an array of moves does not fit them:
@@ -43,9 +43,10 @@ language sql volatile as $$
     select count(*)::int from moved
 $$;
 
--- Gives pages new due times. page_ids must be distinct. Returns how many pages it moved. A leased page keeps its place
--- in the queue. Its row gets the new due time, until its report or the end of its lease. planned_due keeps the time
--- that a page was planned for before it was moved. A page that had no next due time has no planned time either.
+-- Gives pages new due times. page_ids must be distinct. Returns how many pages it moved. If a page is leased, only its
+-- row in `page` gets the new due time, until its report or the end of its lease. Its place in the queue stays.
+-- planned_due keeps the time that a page was planned for before it was moved. A page that had no next due time has no
+-- planned time either.
 create or replace function move_dues(page_ids bigint[], dues timestamptz[], new_due_is text) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id

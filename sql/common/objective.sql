@@ -31,7 +31,8 @@ return v - (v * v / 2 - 1 + (1 + v) * exp(-least(v, 700)) - share) / (v * (1 - e
 
 -- Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common terms.
 -- Without a price the function returns no row. There is no price before the first allocation. If the budget is more
--- than all pages can take, there is also no price for a host that took no part in the last allocation.
+-- than all pages can take, the common terms have no price. Then a host that took no part in the last allocation has
+-- none.
 create or replace function frequency_in_force(
     own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
@@ -95,9 +96,9 @@ begin atomic
         offset 0) young on true;
 end;
 
--- Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host. No
--- other code decides how often a page is fetched. If the slots of a host or the budget are too few for all pinned
--- intervals, each pinned page gets the same share of its frequency.
+-- Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host. null =
+-- neither an interval nor a price: page_frequency() decides until there is a price. If the slots of a host or the
+-- budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
 create or replace function frequency_of(
     pinned_interval interval, own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)

@@ -37,9 +37,9 @@ language sql stable parallel safe
 return case when not is_never(t) then t end;
 
 -- The fetches per day that the due times of a page follow: the frequency in its row, or its pinned rate, or the setting
--- `frequency`. Its row has no frequency before its first fetch, or before the first allocation. The result is at least
--- 1e-4, so no due time is more than 10,000 days ahead: much later times would overflow. The clamping comes before the
--- conversion to real, which raises if the number does not fit.
+-- `frequency`. The row of a page without a pinned interval has no frequency before its first fetch, and before the
+-- first allocation. The result is at least 1e-4, so no due time is more than 10,000 days ahead: much later times would
+-- overflow. The clamping comes before the conversion to real, which raises if the number does not fit.
 create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
@@ -99,7 +99,7 @@ create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
 return gap_of(h, s) + start_window(gap_of(h, s), s.window_share);
 
--- The earliest time at which a request to a host may start.
+-- The next slot of a host, by its gap alone. The host may still be blocked or wait for a leased page: see when_free().
 create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
 return h.last_start_by + gap_of(h, s);

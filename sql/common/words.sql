@@ -6,7 +6,7 @@ create or replace function grouped(n numeric) returns text
 language sql immutable parallel safe
 return ltrim(to_char(n, '999,999,999,999,999,990'));
 
--- A number and its noun: 3 pages. Counting stopped at `most`: at least 1,000 pages.
+-- A number and its noun: 3 pages. If counting stopped at `most`: at least 1,000 pages.
 create or replace function how_many(n bigint, most bigint, thing text) returns text
 language sql immutable parallel safe
 return case when n >= most then 'at least ' else '' end

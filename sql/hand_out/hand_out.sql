@@ -72,7 +72,7 @@ begin
     new_left as (
         delete from new_page n using picked p where n.ctid = p.tid and p.fate <> 'stays' and p.rank is not null
     ),
-    -- It enters the queue, with a due time after the lease.
+    -- A new page that is handed out enters the queue, with a due time after the lease.
     new_entered as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, held_due from picked where fate = 'given' and rank is not null

@@ -109,8 +109,8 @@ begin
         most_new := 0;
     end if;
     wanted_new := least(wanted_new, most_new);
-    -- One queue is asked for its share, the other queue for all the rest, the first queue for what is still missing. So
-    -- a queue with too few hosts leaves its share to the other.
+    -- One queue is asked for its share, then the other queue for all the rest, then the first one again for what is
+    -- still missing. So a queue with too few hosts leaves its share to the other.
     if new_first then
         v := with_new_pages(v, a, wanted_new, pages_per_host);
         v := with_revisits(v, a, wanted - v.new_pages, pages_per_host);

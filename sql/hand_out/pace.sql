@@ -6,7 +6,7 @@
 -- so no caller waits for another one, as it would for a row.
 --
 -- Each count is compared with the number of fetches that the budget allows from 1970 until now. After a pause, a new
--- budget or a step of the clock the two are far apart. near_budget() then moves the count.
+-- budget or a step of the clock a count is far from this number. Then near_budget() moves the count.
 
 -- The number of fetches from 1970 to a time, at a number of fetches per day.
 create or replace function fetches_by(t timestamptz, per_day float8) returns bigint

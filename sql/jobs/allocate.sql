@@ -24,11 +24,11 @@ comment on view page_to_allocate is
     'planned_interval: days from the last fetch to the due time, NaN = the due time does not follow from the frequency '
     'alone (see due_follows_frequency). pinned: fetches per day, NaN = no pinned interval.';
 
--- The fetches to make up for since the first allocation of the last 24.5 hours; negative = the crawl fetched too much.
--- days: the days since that allocation. since_last: the days since the last one. The time covers a whole day, because
--- crawlers that pause every night make up in the morning for the fetches that they left. The budget is added up run by
--- run, because it may have changed. Example: the budget was lowered from 100 to 50. Then between 50 and 100 fetches are
--- neither too few nor too many.
+-- to_make_up: how many fetches the crawl lacks since the first allocation of the last 24.5 hours; negative = it fetched
+-- too much. days: the days since that allocation. since_last: the days since the last one. The time covers a whole day,
+-- because crawlers that pause every night make up in the morning for the fetches that they left. The budget is added up
+-- run by run, because it may have changed. Example: the budget was lowered from 100 to 50. Then between 50 and 100
+-- fetches are neither too few nor too many.
 create or replace function fetches_of_last_day(t timestamptz)
 returns table (days float8, to_make_up float8, since_last float8)
 language sql stable security definer as $$
@@ -250,7 +250,7 @@ create or replace function put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
 ) returns int
 language sql volatile security definer set lock_timeout = '2s' as $$
-    -- The worker sends columns. All elements of days are equal.
+    -- The worker sends an array for each argument. All elements of days are equal.
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
 

@@ -1,9 +1,9 @@
 -- Finds the jobs that are due; workers ask once a second. A job is due by the settings rates_every, opic_every and
 -- allocate_every. It is due soon after a failed run, and more often while the crawl is young.
 
--- The first runs find few pages and little evidence, and six hours with their results (the default of rates and opic)
--- would be too long. Therefore the pause after a run is at first as long as the crawl is old, and at least a minute.
--- The crawl begins with the first vitals that count pages.
+-- The first runs find few pages and little evidence. Their results should not stay for six hours, the default of
+-- rates_every and opic_every. Therefore the pause after a run is at first as long as the crawl is old, and at least a
+-- minute. The crawl begins with the first vitals that count pages.
 --
 -- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
 -- find the last run of a job.

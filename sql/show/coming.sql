@@ -12,7 +12,7 @@ language plpgsql volatile security definer as $$
 #variable_conflict use_column
 declare
     s     setting;
-    -- The due time of a leased page is always later than this, so leased pages are not shown.
+    -- The end of the preview. The due time of a leased page is always later, so leased pages are not shown.
     until timestamptz;
 begin
     select * into s from setting;

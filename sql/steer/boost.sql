@@ -75,8 +75,8 @@ set_value gave.';
 grant execute on function recrawl.boost to recrawl_operator;
 
 -- One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is
--- nothing to do, or nothing that can be done now. Only one worker at a time may do this: otherwise a worker could
--- overwrite the values of a newer set of boosts with an older one.
+-- nothing to do, or nothing that can be done now. Only one worker at a time may do this: otherwise a worker that read
+-- the boosts earlier could overwrite the values of a worker that read them later.
 create or replace function follow_boosts(most int) returns int
 language plpgsql volatile security definer set lock_timeout = '300ms' as $$
 -- plans: lookups; writes boost; locks boost, exclusion, page by id

@@ -1,6 +1,6 @@
 -- exclude: keeps URLs out that match a pattern, and takes out the known pages that match it.
 
--- The last page that any transaction has taken in. Waits for transactions that are taking in pages, at most
+-- The id of the last page that any transaction has taken in. Waits for transactions that are taking in pages, at most
 -- lock_timeout. A transaction that takes in pages locks the table exclusion in row share mode, reads the exclusions and
 -- boosts, and keeps the lock until it ends. A transaction that gets the exclusive lock knows that no such transaction
 -- is open. So it can read every page that was checked with the older exclusions and boosts.

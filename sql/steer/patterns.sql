@@ -1,7 +1,7 @@
 -- Checks the patterns that people give to exclude and boost.
 
 -- Raises if a pattern is no regular expression, or is too slow or too large. Every URL that is found is matched with
--- every pattern. A pattern that people use takes 2 to 60 microseconds, one of 200 complicated alternatives 8
+-- every pattern. Usual patterns take 2 to 60 microseconds. A pattern of 200 complicated alternatives takes 8
 -- milliseconds. The time of a match may double with each character of the URL, and a function cannot set a time limit
 -- for a single match. So the pattern is tried on the beginnings of URLs, the shortest first, each a tenth longer than
 -- the last. Of three tries the fastest counts, because other processes may have disturbed the others.

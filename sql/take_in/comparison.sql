@@ -38,7 +38,7 @@ begin atomic
                date_part('epoch', seen_at - modified_at) / 86400 end,
            base,
            is_open,
-           -- is_same. A statement is about the last fetch. It says something about the base only if that is the base.
+           -- is_same. A statement compares this fetch with the last one. It tells nothing about an older base.
            is_open or case when stated is null then not differs else not stated and p.base_at is null end
     from (select base, modified_at, stated, differs,
                  -- A statement is about the time since the last fetch, a comparison about the time since the base.

@@ -3,7 +3,7 @@
 --
 --   t    the time of the report             v    the verdict on the result, see verdict_on()
 --   r    the result                         c    the comparison of the fetch with the page (comparison.sql)
---   p    the page before the report         e    the evidence after the fetch; null if it is no observation
+--   p    the page before the report         e    the evidence after the fetch; null if v.is_observed is false
 --   l    the place of the page in the lease that the result names; null if that lease does not run or has no such page
 --   target: the live page that a permanent redirect leads to; null if no such page exists
 --
@@ -256,9 +256,10 @@ end;
 --     is a successful fetch                  one interval after the last due time            null
 --     is anything else                       after wait_after(); null if gone or moved       null
 --
--- is_counted and sets_due: see verdict_on(). A due time that is set while another lease holds the page lasts only until
--- that lease ends. old_due: its due time in the queue, unless another lease holds the page. late: how many seconds the
--- slot of a revisit came after the page was due. per_day: the fetches per day of the page from now on.
+-- is_counted and sets_due: see verdict_on(). old_due: the due time that the page has in the queue. While another lease
+-- holds the page, it has another place in the queue, so nothing moves there. Then a due time that this report sets
+-- lasts only until that lease ends. late: how many seconds the slot of a revisit came after the page was due. per_day:
+-- the fetches per day of the page from now on.
 create or replace function page_next(
     t timestamptz, r result, p page, l lease_place, v verdict, e evidence, target bigint, rules judging_rules
 ) returns table (

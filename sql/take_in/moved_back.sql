@@ -1,5 +1,5 @@
--- Pages that moved, and that their site moved back. Page A redirected to B permanently, so A is dead, and only B is
--- fetched. Later B redirects to A. Then B counts as missing, and A is brought back:
+-- Brings back pages whose permanent redirect was reversed. Page A redirected to B permanently, so A is dead, and only B
+-- is fetched. Later B redirects to A. Then B counts as missing, and A is brought back:
 --
 --   1. The report about B notes A in moved_back.
 --   2. Within ten minutes upkeep makes A live again.
@@ -60,7 +60,7 @@ begin
         where p.page_id = any (free) and p.state = 'moved'
           and not exists (select from exclusion e where canonical_of(p.url) ~ e.pattern)
         order by p.page_id));
-    -- The notes of these pages are done, and the notes of deleted pages.
+    -- Delete the notes of the pages in `free`, and the notes of pages that were deleted.
     delete from moved_back m
     using (select k.ctid as tid from moved_back k
            where (k.page_id in (select unnest(free))) is true

@@ -32,7 +32,8 @@ select make_type('result', '(
 select make_type('lease_place', '(
     round int, handed_out_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz, held_due timestamptz,
     is_busy boolean)',
-    'The place of one page in its lease: its slot and its due times.');
+    'The place of one page in its lease: its slot and its due times. is_busy: the host is one_at_a_time and waits for '
+    'the page.');
 select make_type('judging_rules', '(setting setting, common host_terms, newest_lease bigint)',
     'The rules that the judgement of a result depends on, besides its page and its host.');
 select make_type('verdict', '(outcome text, code text, seen_at timestamptz, is_on_lease boolean, is_observed boolean)',

@@ -77,7 +77,8 @@ begin
     ) f;
 end $$;
 
--- Moves each horizon up to the first live entry. Sometimes rechecks from the beginning of the indexes.
+-- Moves each horizon to slack() before the first live entry. Sometimes rechecks from the beginning of the indexes: then
+-- a horizon may also move back.
 create or replace function advance_horizons(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups

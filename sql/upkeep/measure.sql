@@ -9,14 +9,15 @@
 -- Calls that name a host do not count: nearly all of them are short, because one host has few pages that may be fetched
 -- now. But the pages that they got count.
 --
--- Without a call that counts, the budget stays the same for twelve hours. Crawlers that pause every night fetch less in
--- a day than their speed at work says. If revisits wait while the crawlers pause, the budget is the mean over the day.
--- If only new pages wait, it is the speed at work.
+-- If no call counts, nothing is measured for twelve hours, and the budget stays the same. Crawlers that pause every
+-- night fetch less in a day than their speed at work says. If revisits wait while the crawlers pause, the budget is the
+-- mean over the day. If only new pages wait, it is the speed at work.
 
 select make_type('measured', '(short_share float8, now float8, hour float8, most float8, in_a_day float8)',
     'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 of '
-    'the steps in which at most a tenth of the calls was short; in_a_day: `most`, or its mean over the day if revisits '
-    'wait while crawlers pause. short_share: the share of short calls in the last 3 steps.');
+    'the steps in which at most a tenth of the calls was short; in_a_day: `most`; if revisits wait while crawlers '
+    'pause, `most` times the share of the day that they work. short_share: the share of short calls in the last 3 '
+    'steps.');
 
 -- The time between two measurements of the budget.
 create or replace function measuring_step() returns interval
@@ -48,9 +49,9 @@ $$;
 --     at least half     less than .9 of the budget was used, now and in       .5 % less
 --                       the last hour: the gaps limit it
 --     at least half     .97 of it was used now, and `most` is null            5 % more
---     at least half     .93 of it was used in the last hour                   .5 % more; 3 % more if it is below .9 of
---                                                                             in_a_day. At most 1.05 × the greater of
---                                                                             most and hour
+--     at least half     .93 of it was used in the last hour                   .5 % more; 3 % more if the last budget is
+--                                                                             below .9 of in_a_day. At most 1.05 × the
+--                                                                             greater of most and hour
 --     at most a tenth   it is above in_a_day: the crawlers limit it           in_a_day, but at most 3 % less
 --     any               nothing of this                                       stays
 --
@@ -121,8 +122,9 @@ begin
     end if;
     this := crawler_counters(t);
     select * into before from setting where budget_is_measured for update skip locked;
-    -- A pause of less than twelve hours, such as a night, becomes part of one long step. Of a longer pause, each twelve
-    -- hours become a step that does not count in in_a_day. The rest of the pause counts like a night.
+    -- If no call has counted since the last step, wait. So a pause of less than twelve hours, for example a night,
+    -- becomes part of one long step. A longer pause is cut into steps of twelve hours, which do not count in in_a_day.
+    -- The rest of the pause counts like a night.
     if not found or this.calls = last.calls and last.at > t - interval '12 hours' then
         return;
     end if;

@@ -45,8 +45,8 @@ begin
     ),
     -- Pages that no other transaction has locked, and their new due times: held_due if the page was fetched, a time
     -- after a back-off if the attempt before failed too, and otherwise the old one. If pull_in_leases() ended the
-    -- lease, handed_out_at is not the time when it began: it equals lease_until. Its pages count as not fetched. A page
-    -- is locked before its inbox entry is written, so the entries of a page stay in the order of its changes.
+    -- lease, handed_out_at equals lease_until and does not say when the lease began. So its pages count as not fetched.
+    -- A page is locked before its inbox entry is written, so the entries of a page stay in the order of its changes.
     free as materialized (
         select i.*, p.host_id, p.state, f.was_fetched,
                case when f.was_fetched then i.held_due
@@ -79,7 +79,7 @@ begin
             due_is = case when not is_never(p.due_at) then p.due_is end
         from unreported u where p.page_id = u.page_id
     ),
-    -- Pages move to their new due times. A page that died during its lease leaves the queue permanently.
+    -- Pages move to their new due times. A page that died during its lease leaves the queue.
     moved as (
         insert into inbox (host_id, page_id, old_due)
         select u.host_id, u.page_id, u.held_due from unreported u where u.state <> 'live' or u.new_due <> u.held_due

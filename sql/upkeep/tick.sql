@@ -1,8 +1,8 @@
 -- The upkeep of the queue in small steps: move the horizons (where index scans begin), add links that were set aside,
 -- bring back pages that their site moved back, repair times after the clock was ahead, measure how much crawlers can
 -- fetch (if the budget is `measured`), watch the logins, take back pages of ended leases, apply the inbox. The worker
--- calls tick() all the time. Without a worker, next_pages does a tick every half second (all crawlers together). It
--- also does parts of it if it would return too few pages.
+-- calls tick() all the time. Without a worker, next_pages does a tick every half second (all crawlers together). Any
+-- call of next_pages that would return too few pages does the last two steps.
 
 -- One small step of upkeep. Returns 0 if nothing is left to do now.
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int

@@ -65,7 +65,7 @@ begin
             excluded.missed);
 end $$;
 
--- Sums up the minutes of the hour of a time, and of all later hours, again.
+-- Sums up again the hour that `since` lies in, and all later hours.
 create or replace function fold_minutes(since timestamptz) returns void
 language sql volatile as $$
 -- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state

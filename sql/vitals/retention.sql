@@ -1,9 +1,9 @@
 -- Deletes history that is too old. Two runs of each job stay. The last run that succeeded says what is in force. The
 -- last run that failed says what went wrong.
 
--- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many. The time t counts
--- only up to one day after the newest vitals that are older than ten minutes. Otherwise a clock that is years ahead for
--- a moment would delete the whole history.
+-- Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many. A clock that is
+-- years ahead for a moment must not delete the whole history. Therefore t counts only up to one day after the newest
+-- vitals. Vitals of the last ten minutes are left out, because a wrong clock may have written them.
 create or replace function forget_history_at(t timestamptz) returns int
 language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for

@@ -19,7 +19,7 @@ begin
     -- Minutes in the future were written while the clock was ahead.
     delete from vital where at > newest;
     delete from vital_hour where at > newest;
-    -- From the end of the last run if there was one, at least five minutes, but not further back than pulse is kept.
+    -- Sum up again the last five minutes, and all minutes from the last written one on, if pulse still has them.
     since := greatest(least(newest - interval '4 minutes', coalesce((select max(at) from vital), '-infinity')),
                       minute_of(t - pulse_kept()) + interval '1 minute');
     perform fold_pulses(since, newest + interval '1 minute');

@@ -3,8 +3,8 @@
 -- been ready longest is first. For new pages the host with the best class of value is first. Pages and hosts are
 -- counted up to a thousand, because each counted entry is read from an index.
 
--- About when a host will have handed out that number of pages. A host gives one page in each slot. If revisits and new
--- pages wait, each kind has its share of the slots.
+-- About when a host will have handed out pages_before pages of one kind. A host gives one page in each slot. If
+-- revisits and new pages wait, each kind has its share of the slots. every: the time between two slots.
 create or replace function turn_comes(pages_before bigint, share float8, free_at timestamptz, every interval)
 returns timestamptz
 language sql stable as $$
