@@ -28,8 +28,8 @@ EPILOG = example(
 
 @contextmanager
 def database(*, makes: bool = False, with_roles: bool | None = None) -> Iterator[str]:
-    """The URL of the database. DATABASE_URL is returned unchanged, and nothing is migrated. Without it, the embedded
-    database is migrated. It is created only if `makes`."""
+    """The URL of the database. If DATABASE_URL names another database than the embedded one, DATABASE_URL is returned
+    unchanged, and nothing is migrated. Otherwise the embedded database is migrated. It is created only if `makes`."""
     with lasting_database(makes=makes, with_roles=with_roles) as (url, _):
         yield url
 

@@ -80,7 +80,7 @@ def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) ->
 
     if as_sql:
         if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8")  # the script says so to psql
+            sys.stdout.reconfigure(encoding="utf-8")  # the script has the line \encoding UTF8
         migrate.write_script(sys.stdout, with_roles)
         if search_path:
             click.echo(f"{store.SEARCH_PATH};")

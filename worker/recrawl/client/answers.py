@@ -1,4 +1,4 @@
-"""Turns an answer of the web into an element of report. Headers and links may contain anything.
+"""Turns an answer of the web into one result for the SQL function report. Headers and links may contain anything.
 
 A link that is no text is left out: an HTML parser returns None for an `<a>` without `href`.
 """

@@ -19,7 +19,7 @@ from recrawl.client.sender import Sender
 
 log = logging.getLogger("recrawl.client")
 
-ASK_EVERY = 0.1  # seconds, while there is room for more
+ASK_EVERY = 0.1  # seconds from an answer with too few pages to the next call; also the longest wait for room
 LONGEST_NOTICE = 10.0  # seconds; see InHand.notice
 LONGEST_SLEEP = 1.0  # seconds: somebody may add pages during it
 MOST_AT_ONCE = 1000  # pages of a call
@@ -60,7 +60,7 @@ class Asker:
             few = min(room, max(FEW, int(self._rate * ASK_EVERY / 3)))
             found = await self._ask(few)
             if found is None or found == few < room:
-                continue  # there may be more pages now
+                continue  # None: the next call has a shorter notice. Otherwise there may be more pages now
             if found >= room:
                 await self._sleep_until_room()
             elif found or self._in_hand.has_leases:
@@ -130,7 +130,7 @@ class Asker:
         return "sitemap" if self._options["sitemaps"] and isinstance(meta, dict) and "sitemap" in meta else "page"
 
     async def _sleep_until_room(self) -> None:
-        """Until there is room for a quarter of all visits, but not longer than ASK_EVERY."""
+        """Sleeps until there is room for a quarter of `concurrency`, but not longer than ASK_EVERY."""
         below = -1 if self._sender.is_behind else self._most() - self._options["concurrency"] // 4
         await self._sleep(ASK_EVERY, below)
 
@@ -144,8 +144,8 @@ class Asker:
 
 
 def answer_time(before: float, took: float, since_last: float) -> float:
-    """Seconds to allow for the next answer: what the last call took, with a reserve, or `before` if it is still more.
-    `before` first falls by a tenth, or by a tenth for each second if the last answer is older than a second. Without
-    this fall, all later pages would get late slots after one slow answer."""
+    """Seconds to allow for the next answer: the larger of two times. One is the time that the last call took, plus a
+    reserve. The other is `before`, reduced by a tenth, or by a tenth for each second if the last answer is older than a
+    second. Without this reduction, all later pages would get late slots after one slow answer."""
     fallen: float = before * 0.9 ** max(1.0, since_last)
     return max(min(1.2 * took + 0.002, LONGEST_NOTICE), fallen)

@@ -1,8 +1,9 @@
 """The database's clock, calculated from the monotonic clock of this machine. No wall clock has to be right.
 
 A call that returns the database's time also says how exact that time is: the database looked at its clock after the
-call was sent and before the answer came. So the fastest call is the most exact. It counts until a later call is more
-exact: the two clocks may drift, so a call becomes less exact with its age. One slow call changes nothing.
+call was sent and before the answer came. So the fastest call is the most exact. This call counts until a later call is
+more exact: the two clocks may drift, so a call becomes less exact with its age. A slow call changes nothing, unless its
+time is impossible by the call that counts: then a clock was set, and the slow call counts from now on.
 """
 
 import math

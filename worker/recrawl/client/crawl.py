@@ -113,8 +113,8 @@ class Client:
             raise self._runner.failure
 
     async def _end(self, seconds: float) -> None:
-        """Waits for visits and own requests for this time, then cancels the ones that still run. Sends what is left.
-        This takes about ten seconds more at most."""
+        """Waits `seconds` for visits and own requests, then cancels those that still run. Then sends what is left. The
+        cancelling and the sending together take at most about ten seconds more."""
         give_up = time.monotonic() + seconds
         self._database.give_up_at(give_up)
 

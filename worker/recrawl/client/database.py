@@ -85,7 +85,8 @@ class NoHost(Exception):
 
 
 class TooLong(Error):
-    """A call was cut short several times, for example by the statement_timeout of the login."""
+    """A call is too long: it was cut short too often, for example by the login's statement_timeout, or it is a report
+    with more than LONGEST_REPORT characters."""
 
 
 class GaveUp(Exception):

@@ -83,7 +83,8 @@ class CancelVisit(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """To do: hand this answer to the part of the client that waits for it. `result` is None if it was given back."""
+    """To do: hand this answer to the part of the client that waits for it. `result` is None if the page was given
+    back."""
 
     page: Page
     result: Result | None
@@ -129,7 +130,8 @@ class InHand:
         self._ready_extras: deque[Page] = deque()
         self._robots_requests: dict[str, RobotsRequest] = {}  # by site
         self._visits: set[Page] = set()  # each takes a place, see _line_with_a_place()
-        # The visits that take a place for extra requests: extra requests, and the robots.txt that one needs first.
+        # The visits that take a place for extra requests: extra requests, and each robots.txt that an extra request
+        # needs first.
         self._extra_visits: set[Page] = set()
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the runner
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
@@ -304,7 +306,7 @@ class InHand:
         return page
 
     def spawned(self, page: Page) -> None:
-        """Its visit is a task: its place is free when the task has ended."""
+        """The visit of the page is a task. So its place becomes free when the task has ended."""
         self._spawned.add(page)
 
     def give_back_if_late(self, page: Page, now: float, outcome: str) -> None:
@@ -369,7 +371,8 @@ class InHand:
             self._leave_lease(page, outcome)
 
     def visit_over(self, page: Page) -> None:
-        """Its visit has ended. A page that it left in hand is given back, as one that may have been requested."""
+        """The task of the page's visit has ended. If the visit did not settle the page, the page is given back, as one
+        that may have been requested."""
         self._spawned.discard(page)
         self.end(page, slot_used=True)
         self._free(page)
@@ -393,7 +396,7 @@ class InHand:
         self._give_all_back(filter(stops, self._in_line()), outcome)
 
     def drop_late(self, now: float) -> None:
-        """Pages whose slot has passed while no visit was free, or while their robots.txt did not come."""
+        """Gives back pages whose slot has passed while no visit was free, or while their robots.txt did not come."""
         late = [p for p in self._in_line() if self.state(p) is not WAITING and now > self._window(p, now)[1]]
         self._give_all_back(late, "missed")
 
@@ -490,7 +493,7 @@ class InHand:
             self.to_do.append(Answered(page, result, body))
 
     def _free(self, page: Page) -> None:
-        """Its place is free, unless its task runs on."""
+        """Frees the place of a page that has ended, unless the task of its visit still runs."""
         self._blocked.discard(page)
         if page in self._visits and page not in self._spawned:
             self._visits.discard(page)

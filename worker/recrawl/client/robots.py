@@ -70,7 +70,7 @@ class Rules:
     """The rules of a site for this crawler."""
 
     def __init__(self, text: str | None, user_agent: str) -> None:
-        text = (text or "").removeprefix("\ufeff")  # another program may have stored it
+        text = (text or "").removeprefix("\ufeff")  # another program may have stored this mark
         self._parsed = Protego.parse(with_few_names(text, product_token(user_agent))) if text else None
         self.size = len(text)  # characters
 

@@ -44,7 +44,7 @@ class Sender:
     async def send(self) -> None:
         """Sends everything that is there now. If this is cancelled, nothing is lost: the rest is sent the next time."""
         async with self._turn:
-            left = len(self._in_hand.results)  # pages that are given back must not wait for later results
+            left = len(self._in_hand.results)  # not the later results: the pages to give back would wait for them
             await self._send_urls()  # first: recrawl then knows the URLs before the page that led to them is reported
             while left > 0:
                 batch = self._in_hand.batch(min(left, MOST_AT_ONCE))

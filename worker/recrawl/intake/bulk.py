@@ -66,7 +66,7 @@ def add(
                 under_way.popleft().result()
                 watch(progress)
         except (KeyboardInterrupt, SystemExit):
-            pool.shutdown(wait=False, cancel_futures=True)  # after other errors the batches that were read are added
+            pool.shutdown(wait=False, cancel_futures=True)  # after other errors, batches already read are still added
             for connection in connections:  # their present transactions are rolled back
                 with suppress(psycopg.Error):
                     connection.cancel_safe(timeout=1)

@@ -65,7 +65,7 @@ class AllocationInput:
     page_id: NDArray[np.int64]
     value: NDArray[np.float32]
     rate: NDArray[np.float32]
-    due_in: NDArray[np.float32]  # days
+    due_in: NDArray[np.float32]  # days from now; negative = already due, NaN = no due time
     # Days from the last fetch to the due time. NaN = the due time has another reason than the frequency, for example a
     # hint, so the job must not move it.
     planned_interval: NDArray[np.float32]

@@ -16,9 +16,10 @@ from recrawl.model.limits import MOVED, UNKNOWN_RELEVANCE
 from recrawl.store import reads
 from recrawl.words import count, things
 
-# Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
-# authority scores.) So the relative error of the average score is .05 %. The scores of a page are written when one of
-# them, or the value of the page, changes by more than 1 %, or when the number of links to the page changes.
+# Sweeps end when the errors of all hub and authority scores add up to at most ERROR. Hub scores add up to 1, and so do
+# authority scores. So the errors are at most ERROR / 2 = .05 % of the sum of all scores. The scores of a page are
+# written when one of them, or the value of the page, changes by more than 1 %, or when the number of links to the page
+# changes.
 ERROR, MOST_SWEEPS = 1e-3, 200
 
 

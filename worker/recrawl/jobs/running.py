@@ -38,7 +38,7 @@ class Health:
     def __init__(self, job: str, url: str) -> None:
         self.job, self.url = job, url
         self.works = True  # what the last line of the log says: it works, or it fails
-        # As the database says. None = unknown: an earlier worker may have stored a failure.
+        # What the database says: it works, or it fails. None = unknown: an earlier worker may have stored a failure.
         self.stored: bool | None = None
 
     def note(self, error: Exception | None = None) -> None:
@@ -158,7 +158,7 @@ class BatchRunner:
         process = self.process = subprocess.Popen(
             # -P: Python must not look for modules in the folder in which `recrawl` was started.
             [sys.executable, "-P", "-m", "recrawl.jobs.child", self.entry.name],
-            env=os.environ  # not in its command line, which everybody can read
+            env=os.environ  # the URL is not in the command line, because everybody can read that
             | {"DATABASE_URL": self.url, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             stdin=subprocess.PIPE,  # open until the process has answered, or this worker has ended
             stdout=subprocess.PIPE,

@@ -38,7 +38,7 @@ def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]]
     names the values that it takes from there, for example the objective."""
 
     def compiled_once(function: Callable[..., Any]) -> Any:
-        if variant:  # numba identifies functions, kept or new, by their names and types only
+        if variant:  # numba knows functions, in memory and in the cache, by their names and types only
             function.__qualname__ += f".{variant}"
         dispatcher = numba.njit(**options)(function)
         if cache_folder():

@@ -214,7 +214,7 @@ class Scheduler(BaseScheduler):
 
     async def _fetch_robots(self, request: Request) -> None:
         """Fetches a robots.txt at once. A closing engine takes no more requests from the scheduler, but it waits for
-        files that may need this robots.txt."""
+        the requests of media pipelines, and they may need this robots.txt."""
         assert self._crawler.engine
         engine = self._crawler.engine
         spider = () if hasattr(engine, "download_async") else (self._spider,)  # Scrapy 2.13 needs it

@@ -1,4 +1,4 @@
-"""A page in hand, from its request to its report. A callback finds it as `response.recrawl`."""
+"""The visit of a page in hand, from its request to its report. A callback finds its Visit as `response.recrawl`."""
 
 import asyncio
 import copy
@@ -17,7 +17,8 @@ from recrawl.scrapy.stored import KEY, own_part, stored_in
 
 class Visit:
     """A callback may set `relevance` (0 to 1), `links` (URLs; by default the URLs of the requests that it returns),
-    `meta` (its own dict, handed out with the page the next time) and `due` (the time of the next fetch)."""
+    `meta` (the project's part of the page's meta, handed out with the page the next time) and `due` (the time of the
+    next fetch)."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

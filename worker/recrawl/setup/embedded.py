@@ -29,8 +29,8 @@ if sys.platform != "win32":  # server() refuses Windows before it uses fcntl
 
 DATABASE = "recrawl"
 MUTE_LIMIT = 60  # seconds without a sensible answer after which a server is given up
-# For connections to other servers: libpq takes from these variables what a URL leaves out. They name another server, or
-# demand something that this server does not have. PGPORT=5432,5433 keeps even PostgreSQL itself from starting.
+# libpq takes from these variables what a URL leaves out. A user has set them for another server: they name that server,
+# or demand something that the embedded server does not have. PGPORT=5432,5433 keeps even PostgreSQL from starting.
 OF_OTHER_SERVERS = (
     *("PGHOSTADDR", "PGPORT", "PGSERVICE", "PGTARGETSESSIONATTRS"),
     *("PGREQUIREPEER", "PGREQUIREAUTH", "PGCHANNELBINDING"),

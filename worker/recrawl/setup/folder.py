@@ -171,7 +171,7 @@ def full_disk(home: Path, error: str) -> str:
     return f"a disk of {home} is full" if re.search("No space left on device|Disk quota exceeded", error) else ""
 
 
-# ---- the server in it
+# ---- the server in the data directory
 
 
 def postmaster(home: Path) -> tuple[int, str]:

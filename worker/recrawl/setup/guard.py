@@ -32,8 +32,9 @@ PORT = 5432  # names the socket file; nothing listens on TCP
 SOCKETS = Path("/tmp")
 LOG_LIMIT = 10_000_000  # bytes; a longer log is set aside at the next start
 
-# They are written into postgresql.conf when the cluster is made. Its owner may change them there. wal_compression stays
-# off: with it, a next_pages from 10M pages took 200 ms of CPU instead of 20 after each checkpoint, for a minute.
+# These settings are written into postgresql.conf when the cluster is made. Its owner may change them there.
+# wal_compression stays off: with it, a next_pages from 10M pages took 200 ms of CPU instead of 20 for a minute after
+# each checkpoint.
 SETTINGS = [
     "shared_buffers=256MB",
     "max_connections=50",

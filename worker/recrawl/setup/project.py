@@ -49,8 +49,8 @@ def versions() -> list[str]:
 def declarations() -> dict[str, str]:
     """The functions, views and row types that sql/ makes: schema.name, and a hash that changes with the declaration.
 
-    The declaration of a function is its text up to its body, of a view or a row type its whole text. Functions of the
-    same name share one hash.
+    The declaration of a function is its text up to the word `language`: name, arguments and result. The declaration of
+    a view or a row type is its whole text. Functions of the same name share one hash.
     """
     text = "\n".join(path.read_text(encoding="utf-8") for path in sql_files())
     found: dict[str, str] = {}

@@ -3,7 +3,8 @@ them in the transaction of the versions. (lab/replay.py runs a policy on a recor
 
 1. If the files and what they made are as they were at the last replay, nothing is done.
 2. Things whose declaration changed, or that no file declares any more, are dropped. So are recrawl's own things that
-   depend on them. A declaration is the text of a function up to its body, or the whole text of a view or row type.
+   depend on them. A declaration is the text of a function up to the word `language` (name, arguments and result), or
+   the whole text of a view or row type.
 3. All files are run. Each function or view that is still there is replaced where it stands.
 4. Rights that were granted by hand on a dropped thing are granted again on the new things of the same name. But PUBLIC
    and the roles of recrawl get only what the files grant (sql/rights.sql).

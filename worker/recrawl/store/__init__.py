@@ -1,8 +1,8 @@
 """The SQL of the jobs and of the commands. The packages setup, client, urlfrontier and lab have SQL of their own.
 
-`reads` and `columns` read for the jobs. They need numpy, so only the jobs import them. `runs` writes the results of a
-job, and `schedule` says which job is due. `views` and `server` read for people, and `scrape` for Prometheus. `calls`
-calls the functions of recrawl.
+`reads` and `columns` read for the jobs. They need numpy, so this package does not import them: jobs and lab do. `runs`
+writes the results of a job, and `schedule` says which job is due. `views` and `server` read for people, and `scrape`
+for Prometheus. `calls` calls the functions of recrawl.
 """
 
 from recrawl.store import calls, runs, schedule, scrape, server, views

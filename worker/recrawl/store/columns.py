@@ -38,8 +38,8 @@ BATCH_BYTES = 1 << 20
 @lru_cache(maxsize=1)
 def _database(url: str) -> Any:
     """ADBC's database object. It holds the types of the database, and no connection. To read the types takes 32 ms of
-    CPU, more than most queries of jobs take, so they are kept for the next connection. Later types do not matter: the
-    columns have types of PostgreSQL itself."""
+    CPU, more than most queries of jobs take, so they are kept for the next connection. Types that are created later are
+    not needed: the columns have types of PostgreSQL itself."""
     with psycopg.connect(url) as connection:
         is_quoting = connection.execute("show quote_all_identifiers").fetchone() == ("on",)
     if is_quoting:  # the driver then knows no type, and it reads the types before a statement can change the setting
@@ -73,8 +73,9 @@ class Columns:
             self._execute(cursor, statement)
 
     def read(self, query: str, watch: Watch = lambda _: None) -> list[NDArray[Any]]:
-        """One array for each column. A column must not contain nulls. A column of type bytea holds ids of 8 bytes,
-        one after the other. It gives two arrays: the place where each row begins, and all ids."""
+        """One array for each column. A column must not contain nulls. In a column of type bytea, each row holds ids of
+        8 bytes, one after the other. Such a column gives two arrays: `first`, and the `ids` of all rows. Row r has
+        ids[first[r] : first[r + 1]]."""
         with self._connection.cursor() as cursor:
             self._execute(cursor, query)
             stream = nanoarrow.ArrayStream(cursor.fetch_arrow())
@@ -98,8 +99,8 @@ class Columns:
         except adbc.Error as error:
             message = message_of(error)
             # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt. A
-            # timeout has the same error code, so the text decides. On a server with messages in another language
-            # the run counts as failed. After pg_cancel_backend() it counts as stopped.
+            # timeout has the same error code, so the text decides. Two cases remain wrong. An interrupted run counts as
+            # failed if the server's messages are not in English. A run counts as stopped after pg_cancel_backend().
             if "user request" in message:
                 raise KeyboardInterrupt from None
             if error.sqlstate == psycopg.errors.InsufficientPrivilege.sqlstate:

@@ -35,8 +35,8 @@ class PagesToAllocate:
     host_id: NDArray[np.int64]
     value: NDArray[np.float32]
     rate: NDArray[np.float32]  # changes per day
-    due_on: NDArray[np.float64]  # days since 1970
-    planned_interval: NDArray[np.float32]  # days from last fetch to due time; NaN = due for another reason
+    due_on: NDArray[np.float64]  # days since 1970; NaN = no due time
+    planned_interval: NDArray[np.float32]  # days from last fetch to due time; NaN = the frequency did not set this time
     pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
 
 
@@ -83,11 +83,12 @@ def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class FetchesOfLastDay:
-    """The days since the first allocation of the last 24.5 hours, and the fetches to make up for since then."""
+    """How far the fetches since the first allocation of the last 24.5 hours are from the budget. Without an allocation
+    in these hours, `days` and `to_make_up` are 0, and `since_last` is 1/24."""
 
-    days: float
-    to_make_up: float  # fetches; negative = too many
-    since_last: float  # days since the last allocation; 1/24 if these 24.5 hours had no allocation
+    days: float  # since this first allocation
+    to_make_up: float  # fetches that the budget allowed and no crawler took; negative = more than the budget allowed
+    since_last: float  # days since the last allocation
 
 
 def fetches_of_last_day(connection: Connection, t: datetime) -> FetchesOfLastDay:
@@ -120,7 +121,8 @@ def evidence(url: str, watch: Watch = lambda _: None) -> Evidence:
 
 @dataclass(frozen=True)
 class LoggedVisits:
-    """The visits of the log, page by page. Each row also has the belief about its page, as changes in days."""
+    """The visits of the log, page by page. Each row also has the present belief about the rate of its page: the prior
+    of the host plus the evidence of the page, as `belief_changes` changes in `belief_days` days."""
 
     page_id: NDArray[np.int64]
     days: NDArray[np.float32]

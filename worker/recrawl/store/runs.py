@@ -47,8 +47,8 @@ CASTS = {"int64": "bigint[]", "float64": "float8[]", "float32": "real[]", "bool"
 
 @dataclass
 class Run:
-    """A run of a job. Each function that it writes with gets its token, and then the time for which it counts as
-    alive."""
+    """A run of a job. It writes with functions of recrawl_internal. Their first argument is the token of the run, and
+    the second is the time for which the run now counts as alive."""
 
     connection: Connection
     token: int

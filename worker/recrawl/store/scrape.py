@@ -26,8 +26,9 @@ def scrape(
     """Reads all in a short transaction that writes nothing, with a reader's rights if this login may take them.
 
     It reads the minutes and the runs from one hour before `minutes_since` and `runs_since` on: the counts of a minute
-    can grow for half an hour, and the clock may have been set back. Without a time it reads the minutes of the newest
-    hour, and the runs of the last hour or from one hour before the first running job began.
+    can grow for half an hour, and the clock may have been set back. Without `minutes_since` it reads the newest hour of
+    minutes. Without `runs_since` it reads the runs of the last hour. If a job is running, it always reads the runs from
+    one hour before that job began.
     """
     with only_read(connection, timedelta(seconds=1)), connection.cursor(row_factory=dict_row) as cursor:
         (status,) = cursor.execute("select * from recrawl.crawl_status").fetchall()

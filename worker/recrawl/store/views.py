@@ -25,8 +25,9 @@ def recent(connection: Connection, row_type: type[RowType], view: LiteralString,
 
 
 def vitals_total(connection: Connection, row_type: type[RowType], last: timedelta) -> RowType:
-    """The counts of the minutes of a day or so, added up, with the start of the first of them as `since`. Also the
-    number of the minutes whose budget is known, the fetches in these minutes, and their mean budget."""
+    """The counts of all minutes within `last`, added up. `since` is the start of the first of these minutes. Three
+    fields concern only the minutes whose budget is known: `budget_minutes` is their number, `budget_fetches` are the
+    fetches in them, and `mean_budget` is the mean of their budgets."""
     special = {
         "since": sql.SQL("min(at)"),
         "budget_minutes": sql.SQL("count(budget)"),

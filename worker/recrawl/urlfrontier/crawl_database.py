@@ -28,7 +28,7 @@ MATCHING: LiteralString = """
 
 
 class CrawlLimit(NamedTuple):
-    """The limit of a queue, and the ids of its completed pages. When it is set, at most `most` of them are read."""
+    """The limit of a queue, and the ids of its completed pages. When the limit is set, at most `most` ids are read."""
 
     most: int
     done: set[int]

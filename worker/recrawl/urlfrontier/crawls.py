@@ -36,7 +36,7 @@ class Crawls:
 
     async def open(self) -> None:
         default = (await self._opened(DEFAULT, make=False))[0]
-        self._database = await default.database_name()  # DATABASE_URL need not name it
+        self._database = await default.database_name()  # asked, because a DATABASE_URL may leave the name out
 
     async def close_puts(self) -> None:
         for _, puts in self._opened_so_far():

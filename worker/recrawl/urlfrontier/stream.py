@@ -7,8 +7,8 @@ from typing import Any
 
 from grpc import aio
 
-# The puts of a stream that have no acknowledgement yet. A put of n kilobytes counts as n puts. At the limit the client
-# must read acknowledgements first.
+# A stream reads no more puts while more than this number have no acknowledgement. A put of n kilobytes counts as n
+# puts. At the limit the client must read acknowledgements first.
 MOST_IN_FLIGHT = 200_000
 
 

@@ -1,6 +1,6 @@
 """Inverts the two functions that turn a price into a frequency when visits are equally spaced.
 
-u = rate/frequency is the expected number of changes per visit. For a page of weight W it solves
+u = rate/frequency is the expected number of changes per visit. For a page of weight W, u is the solution of
     freshness and new content:                      φ(u) = 1 − (1+u)e^−u = price/W
     age:                                            u²/2 − φ(u) = price/W
 Some values:

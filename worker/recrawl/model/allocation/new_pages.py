@@ -137,7 +137,7 @@ def split_budget(
     for _ in range(ROUNDS):
         before, new = new, slots.new_pages.shared_out(slots.for_new_pages(taken), allowed)
         if allowed_and_left and np.abs(new - before).sum() <= TOLERANCE * before.sum():
-            new = before  # what the cap and the allocation of the last round were computed with
+            new = before  # the cap and the allocation of the last round were computed with `before`
             break
         cap = slots.for_revisits(new)
         for_old = guaranteed if budget == math.inf else budget - min(float(new.sum()), budget - guaranteed)
@@ -154,8 +154,8 @@ def split_budget(
 def _next_allowed(allowed_and_left: list[tuple[float, float]]) -> float:
     """How many fetches to allow new pages in the next round.
 
-    The goal is to allow exactly what is left. After one round the answer is what was left. After two rounds it is the
-    point at which the straight line through both has as much left as allowed.
+    The goal is to allow exactly what is left. After one round the answer is what was left. After two rounds or more, a
+    straight line through the last two pairs (allowed, left) is followed to the point where both numbers are equal.
     """
     allowed, left = allowed_and_left[-1]
     if len(allowed_and_left) == 1 or allowed == allowed_and_left[-2][0]:

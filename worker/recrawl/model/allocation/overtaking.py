@@ -23,8 +23,8 @@ def overtaking(
 ) -> tuple[NDArray[np.intp], Floats]:
     """The pages that exchange their places, and the days by which each is late after that.
 
-    The arguments describe the pages that are due and may move. `late_by` is the delay by the due time in the queue.
-    `late_by_frequency` is the delay by the page's last fetch and its frequency. Both are in days. `gain_now` is the
+    The arguments describe the pages that are due and may move. `late_by` is the time since the due time in the queue.
+    `late_by_frequency` is the time since the moment (last fetch + 1/frequency). Both are in days. `gain_now` is the
     gain of a fetch now. `slots` are the slots of every host until the next run. If a host has fewer due pages than
     slots, all of them are fetched, and none changes its place.
     """

@@ -58,7 +58,7 @@ class Bracket(NamedTuple):
     at_low: Floats
     high: float
     at_high: Floats
-    share_at_low: float  # each page gets this share of its frequency at `low`, and the rest of its frequency at `high`
+    share_at_low: float  # a page gets share_at_low · (its frequency at low) + (1 − share_at_low) · (that at high)
 
 
 @dataclass(frozen=True)
@@ -271,10 +271,10 @@ def passes_for(objective: Objective) -> Passes:
         1.5 are wanted, so share_at_low is .75, and the page gets .75 × 2 + .25 × 0 fetches.
 
         Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. The
-        shortfall is the difference between the largest possible profit and the profit of these frequencies. The profit
-        is the utility minus the cost, at the higher price. The shortfall is at most the difference of the prices times
-        the fetches of the budget. At the lower price it could be much more, because demand may jump there far beyond
-        the budget.
+        profit of frequencies is their utility minus their cost at the higher price. The shortfall is the largest
+        possible profit minus the profit of these frequencies. It is at most the difference of the prices times the
+        fetches of the budget. With the cost at the lower price, the shortfall could be much larger, because demand may
+        jump there far beyond the budget.
         """
         spent = 0.0
         utility = 0.0

@@ -64,15 +64,15 @@ def host_terms(
 
 
 def per_change_at_the_price(web: Web, allocation: Allocation, objective: str) -> Floats:
-    """For each host, the fetches per change of the pages that earn its price: prices alone do not tell them. In sum
-    these pages get what the allocation gave them.
+    """For each host, the fetches per change of the pages whose weight equals the price of the host. The price alone
+    does not say how often these pages are fetched. In sum they get what the allocation gave them.
 
     For freshness the marginal utility of a page is weight · φ(u), where u is its number of changes per fetch, and
     φ(u) = 1 − (1 + u)·e^−u. If a page changes much more often than it is fetched, φ(u) is nearly 1: 1 − φ(u) is 4e-8
     for u = 20, and less than the resolution of a double for u = 40. The marginal utility is then the weight, at any
     such frequency. Example: a crawl has few fetches for many pages, and knows little about them. All its pages are
-    then like this. The budget ends among pages of equal weight, and the price is that weight. It does not say how much
-    each of them gets.
+    then like this. The budget ends among pages of equal weight, and the price is that weight. The price does not say
+    how many fetches each of these pages gets.
 
     NaN for a host without such pages. A page gets its floor if the floor is more. The others share what is left, so
     the loop repeats until no further page is at its floor.

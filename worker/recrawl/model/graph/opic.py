@@ -267,7 +267,7 @@ class _Side:
             even_part = (self.virtual + returned) / self._reaches_pages
         else:
             even_part = 0.0
-            self.received.fill(received / pages)  # all cash goes round among the pages and the virtual page
+            self.received.fill(received / pages)  # no page passes cash on: all pages are alike
         self._flows, given, moved = self._sums(
             _spend, self._gives_by, self.received, even_part, self._to_each, self._flow, self._given
         )
