@@ -21,7 +21,7 @@
 select make_type('queue_changes', '(host_id bigint, more_pages int, due timestamptz, rank real, id bigint)',
     'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.');
 
--- Moves pages to their new places, and takes dead pages out. Returns the changes for each host.
+-- Moves pages to their new places, and takes dead pages out. Returns the changes for each host, in order of id.
 create or replace function move_in_queues(entries inbox[]) returns setof queue_changes
 language plpgsql volatile as $$
 -- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
@@ -98,7 +98,8 @@ begin
             - count(*) filter (where not is_live and num_nonnulls(new_tid, queue_tid) > 0))::int,
            min(new_due), min(new_rank), min(page_id) filter (where new_rank is not null)
     from entry
-    group by host_id;
+    group by host_id
+    order by host_id;
 end $$;
 
 -- Gives hosts the places in both queues of hosts that follow from changes in their queues of pages. A ready host keeps
