@@ -65,8 +65,11 @@ def add(
             while under_way:
                 under_way.popleft().result()
                 watch(progress)
-        except (KeyboardInterrupt, SystemExit):
-            pool.shutdown(wait=False, cancel_futures=True)  # after other errors, batches already read are still added
+        except Exception:
+            pool.shutdown()  # first adds the batches that were read
+            raise
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
             for connection in connections:  # their present transactions are rolled back
                 with suppress(psycopg.Error):
                     connection.cancel_safe(timeout=1)
@@ -142,11 +145,14 @@ def _upkeep(url: str) -> Iterator[None]:
         drains = [pool.submit(work) for _ in range(DRAINS)]
         try:
             yield
-        except (KeyboardInterrupt, SystemExit):
-            given_up.set()  # the worker or next_pages moves the rest
-            raise
-        finally:
+        except Exception:
             done.set()
+            raise
+        except BaseException:
+            given_up.set()  # the worker or next_pages moves the rest
+            done.set()
+            raise
+        done.set()
         for drain in drains:
             drain.result()
     # Once more alone. A tick notes which classes of new pages exist (a class is a range of values). If two ticks note
