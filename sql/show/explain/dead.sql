@@ -15,7 +15,9 @@ begin
                case when kept_by = '{}' then 'Excluded, although no excluded pattern matches it now.'
                     when cardinality(kept_by) = 1 then format('Excluded: its URL matches the pattern %s.', kept_by[1])
                     else format('Excluded: its URL matches the patterns %s.', array_to_string(kept_by, ', ')) end,
-               case when kept_by = '{}' then format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id)
+               case when kept_by = '{}' then
+                        format('SELECT recrawl.exclude(%1$L), recrawl.unexclude(%1$L);',
+                               pattern_for_one(canonical_of(p.url)))
                     else (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ')
                           from unnest(kept_by) as k) end,
                jsonb_build_object(
@@ -47,3 +49,11 @@ begin
     end if;
     return query select 'also', e.code, e.says, null, e.detail from explain_lease(t, p) e;
 end $$;
+
+-- A pattern that matches one canonical URL and no other.
+create or replace function pattern_for_one(canonical text) returns text
+language sql immutable as $$
+    -- The bracket expression begins with «[].[»: in the order «[][.» the characters «[.» would begin the name of a
+    -- character.
+    select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'
+$$;
