@@ -209,9 +209,12 @@ def _row(name: str, figure: str, more: str = "") -> str:
 
 def _commands(text: str) -> list[str]:
     """Lines to be copied. SQL is broken between words, never within a text, so that its meaning stays."""
-    together = re.sub("'[^']*'", lambda quoted: quoted[0].replace(" ", "\0"), text)
-    lines = wrap(together, WIDTH - 4, break_long_words=False, break_on_hyphens=False) if text.endswith(";") else [text]
-    return [f"    {line}".replace("\0", " ") for line in lines]
+    lines = [""]
+    for word in re.findall(r"(?:'[^']*'|[^\s'])+", text) if text.endswith(";") else [text]:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > WIDTH - 4:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return [f"    {line}" for line in lines]
 
 
 def _marked(mark: str, text: str) -> list[str]:
