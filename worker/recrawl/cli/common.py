@@ -31,6 +31,8 @@ def needs(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
+        if missing in ("", "recrawl"):
+            raise
         raise click.ClickException(f"{missing} is missing; install it with: pip install 'recrawl[{extra}]'") from None
 
 

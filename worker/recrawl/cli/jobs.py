@@ -105,8 +105,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     if png:
         with needs("png"):
             from recrawl.cli.png import draw_budgets
-
-            draw_budgets(points, present, objective, png)
+        draw_budgets(points, present, objective, png)
 
 
 @click.command("audit", epilog=example("recrawl audit"))

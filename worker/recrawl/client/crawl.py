@@ -116,7 +116,7 @@ class Client:
         """Waits `seconds` for visits and own requests, then cancels those that still run. Then sends what is left. The
         cancelling and the sending together take at most about ten seconds more."""
         give_up = time.monotonic() + seconds
-        self._database.give_up_at(give_up)
+        self._database.set_give_up_at(give_up)
 
         def left() -> float:
             return max(0.0, give_up - time.monotonic())

@@ -246,7 +246,7 @@ class Database:
         await self._quick.close()
         await self._slow.close()
 
-    def give_up_at(self, moment: float) -> None:
+    def set_give_up_at(self, moment: float) -> None:
         """Both connections give up at this monotonic time on a database that is away."""
         self._slow.give_up_at = self._quick.give_up_at = moment
 

@@ -16,7 +16,7 @@ class Scrape:
     status: Row  # the row of crawl_status
     schedule: list[Row]  # of job_schedule
     always: list[Row]  # of jobs that run all the time: 1 failure while they fail, otherwise 0
-    minutes: list[Row]  # of vitals, in order, and calls_answered
+    minutes: list[Row]  # rows of vitals in order, with the column calls_answered
     runs: list[Row]  # of job_run
 
 
