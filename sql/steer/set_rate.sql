@@ -3,6 +3,8 @@
 create or replace function set_rate_at(t timestamptz, page_id bigint, rate float8) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes page; locks page
+declare
+    frequency float8;
 begin
     perform refuse('set_rate: ' || why) from problem_with_amount('rate', rate) as why where why is not null;
     update page p set pinned_rate = set_rate_at.rate where p.page_id = set_rate_at.page_id;
@@ -10,8 +12,9 @@ begin
         perform refuse(format('set_rate: there is no page %s', coalesce(page_id::text, 'null')));
     end if;
     -- The price of the host gives the new frequency immediately.
-    if has_prices() then
-        perform follow_frequency(t, array[page_id]);
+    select s.frequency into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
+    if frequency is not null and has_prices() then
+        perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
     end if;
 end $$;
 
