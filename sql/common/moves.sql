@@ -1,6 +1,5 @@
--- Moves of due times. fetch_now, set_interval, set_rate, the setting frequency, add_pages, hints, the job allocate and
--- the repair after clock steps give pages other due times. The row of the page and the queue must say the same, so both
--- are written here.
+-- Moves of due times. fetch_now, set_interval, set_rate, add_pages, hints, the job allocate and the repair after clock
+-- steps give pages other due times. The row of the page and the queue must say the same, so both are written here.
 --
 -- take_out() does the same for pages that leave: keep_out, exclude and delete_pages. Other functions write their own
 -- entries of the inbox, because an array of moves does not fit them:
@@ -9,6 +8,7 @@
 --   * insert_pages() and revive(): there is no old place
 --   * put_values(): the new place is a rank, and only new pages have one
 --   * delete_pages, for pages on a lease: as release, but there is no new place
+--   * follow_frequency(): a change of all pages at once is too large for an array
 
 select make_type('due_move', '(
     page_id bigint, host_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, due_is text,

@@ -83,7 +83,7 @@ begin
         from item i
         where i.held_due < i.new_held_due and (q.host_id, q.due_at, q.page_id) = (i.host_id, i.held_due, i.page_id)
     ),
-    -- A one_at_a_time host waits until the new end of the lease.
+    -- A one_at_a_time host waits until the new end of the lease, which is after t.
     busy as (
         update host h set
             busy_until = lease_ends,

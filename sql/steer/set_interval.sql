@@ -66,7 +66,7 @@ begin
     left join found f on f.page_id = w.page_id;
 
     if steered is not null then
-        perform follow_frequency(t, steered);
+        perform follow_interval(t, steered);
         if every is not null and waiting is not null then
             perform fetch_now_at(t, waiting);
         end if;
@@ -76,6 +76,30 @@ begin
                 ask_for_allocation(t);
     end if;
     return query select a.* from unnest(answers) a;
+end $$;
+
+-- Moves pages to the due times of the frequency that is in force now, counted from the last fetch. Pages that are late
+-- by the new interval become due within a second. A page keeps its due time if a failure, robots.txt, a crawler (`due`)
+-- or a person (fetch_now) set it. A page that is due earlier because of a hint does not become due later.
+create or replace function follow_interval(t timestamptz, page_ids bigint[]) returns void
+language plpgsql volatile as $$
+-- plans: lookups; writes page; locks nothing: the caller holds the pages
+declare
+    known       bigint[];
+    frequencies real[];
+begin
+    select array_agg(v.page_id order by v.page_id), array_agg(v.frequency order by v.page_id) into known, frequencies
+    from unnest(page_ids) as w (page_id)
+    cross join lateral (
+        select v.page_id, page_frequency(v.frequency, null, null) as frequency from recrawl.page_status v
+        where v.page_id = w.page_id and v.frequency is not null
+        offset 0
+    ) v;
+    perform put_dues_at(t, known, frequencies, 1 / 86400.0);       -- late pages: within a second
+    update page p
+    set frequency = case when p.pinned_interval is not null or (select has_prices()) then n.frequency end
+    from unnest(known, frequencies) as n (page_id, frequency)
+    where p.page_id = n.page_id;
 end $$;
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page

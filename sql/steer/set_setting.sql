@@ -1,6 +1,34 @@
 -- set_setting: settings are the columns of one row. A constraint on the column checks the value. The name of the
 -- constraint is the text of the error.
 
+-- Moves the due times of pages that follow the setting frequency, after the setting changed. A new frequency counts for
+-- known pages immediately, not only from their next fetch on. Pages that are late by the new frequency become due now,
+-- a microsecond apart, because a row of the queue is found by its due time.
+create or replace function follow_frequency(t timestamptz, before real, after real) returns void
+language sql volatile as $$
+-- plans: whole; writes page, inbox; locks page by id
+    with
+    -- The pages that follow the setting, with their new due times. A page with a hint does not become due later.
+    wanted as materialized (
+        select * from (
+            select p.page_id, p.host_id, p.due_at, p.planned_due,
+                   greatest(coalesce(p.planned_due, p.due_at)
+                                + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
+                                  * interval '24 hours',
+                            p.fetched_at + s.shortest_interval,
+                            t + row_number() over (order by p.page_id) * interval '1 microsecond') as new_due
+            from (select p.* from page p
+                  where p.due_at > t and p.frequency is null and p.pinned_rate is null and may_come_forward(p)
+                  order by p.page_id
+                  for update) p
+            cross join setting s
+        ) w
+        where planned_due is null or new_due < due_at
+    ),
+    due as (update page p set due_at = w.new_due, planned_due = null from wanted w where p.page_id = w.page_id)
+    insert into inbox (host_id, page_id, old_due) select host_id, page_id, due_at from wanted
+$$;
+
 create or replace function set_setting_at(t timestamptz, name text, value text) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting, budget_step, page by id
@@ -46,13 +74,7 @@ begin
     perform note_event(t, 'setting', s.name, format('%s → %s', coalesce(shown, 'none'), coalesce(s.value, 'none')))
     from recrawl.settings s where s.name = set_setting_at.name and s.value is distinct from shown;
     if name = 'frequency' and not has_prices() then
-        -- A new frequency counts for known pages immediately, not only from their next fetch on. The pages are moved in
-        -- steps, because an array of all pages could be too large.
-        perform follow_frequency(t, array_agg(p.page_id))
-        from (select p.page_id, row_number() over (order by p.page_id) / 100000 as step from page p
-              where p.due_at > t and p.frequency is null and p.pinned_rate is null and may_come_forward(p)) p
-        group by p.step
-        order by p.step;
+        perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
     if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then
         update setting set default_gap_since = t;

@@ -146,7 +146,9 @@ exception when data_exception or program_limit_exceeded then
             if given.is_hint then
                 return checked_alone(element - given.key);
             end if;
-            answer.problem := format('%s: %s', given.key, left(sqlerrm, 200));
+            answer.problem := case when given.key = any (result_keys())
+                                   then format('%s: %s', given.key, left(sqlerrm, 200))
+                                   else format('unknown key "%s"', left(given.key, 100)) end;
             return answer;
         end;
     end loop;

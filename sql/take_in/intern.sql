@@ -7,7 +7,7 @@ language plpgsql stable as $$
 declare
     next_id bigint;
 begin
-    for hop in 1 .. 20 loop
+    for hop in 1 .. 20 loop        -- longer chains of redirects are not followed
         select t.page_id into next_id
         from page p join page t on t.page_id = p.moved_to       -- no row if the target was deleted
         where p.page_id = where_now.page_id and p.state = 'moved';

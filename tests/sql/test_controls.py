@@ -312,12 +312,12 @@ def test_another_frequency_moves_pages_that_are_scheduled_already(crawl: Crawl) 
     fetched = crawl.now
     crawl.wait(6 * HOUR)
     crawl.report_ok(crawl.next())
-    crawl.rows("select set_setting_at(%s, 'frequency', '4')", crawl.now - 3 * HOUR)
+    crawl.rows("select follow_frequency(%s, 1, 4)", crawl.now - 3 * HOUR)
     assert [row["due_at"] for row in crawl.rows("select due_at from page order by page_id limit 2")] == [
         fetched + 6 * HOUR
     ] * 2
     assert crawl.page("http://pinned.test/")["due_at"] == crawl.now + DAY, "it does not follow the setting"
-    crawl.rows("select set_setting_at(%s, 'frequency', '24')", crawl.now - 3 * HOUR)
+    crawl.rows("select follow_frequency(%s, 4, 24)", crawl.now - 3 * HOUR)
     due = [row["due_at"] for row in crawl.rows("select due_at from page order by page_id limit 3")]
     assert [d > crawl.now - 3 * HOUR and d < crawl.now - 3 * HOUR + SECOND for d in due] == [True] * 3
     assert len(set(due)) == 3

@@ -551,6 +551,7 @@ def test_unknown_pages_are_told(crawl: Crawl) -> None:
         ({"status": 200}, "page_id or url is missing"),
         ({"page_id": 1}, "status is missing"),
         ({"page_id": 1, "status": 200, "stauts": 1}, 'unknown key "stauts"'),
+        ({"page_id": 1, "status": 200, "ord": "x"}, 'unknown key "ord"'),
         ({"page_id": 1, "status": 99}, "status must be an HTTP status, or 0 or less when there was no answer, got 99"),
         (
             {"page_id": 1, "status": 1000},

@@ -341,7 +341,7 @@ def test_another_frequency_for_all_pages_leaves_them_alone(crawl: Crawl) -> None
     crawl.tick()
     dues = "select url, due_at from page order by url"
     before = crawl.rows(dues)
-    crawl.value("select set_setting_at(%s, 'frequency', '24')", crawl.now)
+    crawl.value("select follow_frequency(%s, 1, 24)", crawl.now)
     assert [row in before for row in crawl.rows(dues)] == [True, True, False]
     crawl.tick()
     assert misplaced(crawl) == []

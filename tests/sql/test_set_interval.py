@@ -101,7 +101,7 @@ def test_unpinned_it_follows_the_setting_again(crawl: Crawl) -> None:
     assert (status["pinned_interval"], status["frequency"]) == (None, 1)
     assert status["due_at"] == crawl.now + DAY
     crawl.tick()
-    crawl.rows("select set_setting_at(%s, 'frequency', '2')", crawl.now)
+    crawl.rows("select follow_frequency(%s, 1, 2)", crawl.now)
     assert crawl.page(page["url"])["due_at"] == crawl.now + DAY / 2, "also when that changes"
 
 
@@ -109,7 +109,7 @@ def test_a_pinned_page_does_not_follow_the_setting(crawl: Crawl) -> None:
     (page,) = fetched(crawl)
     pin(crawl, "2 days", page["page_id"])
     crawl.tick()
-    crawl.rows("select set_setting_at(%s, 'frequency', '24')", crawl.now)
+    crawl.rows("select follow_frequency(%s, 1, 24)", crawl.now)
     assert crawl.page(page["url"])["due_at"] == crawl.now + 2 * DAY
 
 
