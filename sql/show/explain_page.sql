@@ -11,7 +11,7 @@ declare
     place   constant text := place_of(t, p);
     reasons recrawl.explanation[];
 begin
-    if place = 'out' then
+    if place = 'leased' then
         return query select * from explain_lease(t, p);
         -- A crawler has the page. These reasons may still keep it from fetching the page.
         return query

@@ -72,9 +72,10 @@ create or replace function host_for_crawler(t timestamptz, verb text, host text)
 language plpgsql volatile as $$
 -- plans: lookups; locks new keys
 declare
-    most         constant int := (select max_unknown_hosts from setting);
-    before       constant bigint := 10000000 * floor(extract(epoch from t) / 60)::bigint;
-    id           bigint := host_id_of(verb, host);
+    most   constant int := (select max_unknown_hosts from setting);
+    -- new_host_count is 10,000,000 × the minute + the calls of this minute. Each minute begins with a new `before`.
+    before constant bigint := 10000000 * floor(extract(epoch from t) / 60)::bigint;
+    id     bigint := host_id_of(verb, host);
 begin
     if id is null then
         if (select c.last_value < before or c.last_value > before + 9000000 from new_host_count c) then

@@ -47,13 +47,13 @@ begin
     -- join would be planned in the other direction if the table was once empty, and would read all of it when it has
     -- grown.
     entry as materialized (
-        select e.host_id, e.page_id, f.is_first, p.page_id is not null as is_live, p.due_at as new_due,
+        select e.host_id, e.page_id, f.names_no_place, p.page_id is not null as is_live, p.due_at as new_due,
                case when p.due_at is null then -p.value end as new_rank, n.tid as new_tid, q.tid as queue_tid,
                p.page_id is not null
                and case when e.revived then (e.page_id in (select page_id from has_place)) is not true
-                        else f.is_first or n.tid is not null end as enters
+                        else f.names_no_place or n.tid is not null end as enters
         from unnest(entries) e
-        cross join lateral (select e.old_due is null and e.old_rank is null as is_first) f
+        cross join lateral (select e.old_due is null and e.old_rank is null as names_no_place) f
         left join lateral (
             select p.page_id, p.due_at, p.value from page p
             where p.page_id = e.page_id and p.state = 'live'
@@ -94,7 +94,7 @@ begin
     )
     -- The changes for each host. The head_… columns of a host are lower bounds: no page of the host comes before them.
     select host_id,
-           (count(*) filter (where is_first and enters)
+           (count(*) filter (where names_no_place and enters)
             - count(*) filter (where not is_live and num_nonnulls(new_tid, queue_tid) > 0))::int,
            min(new_due), min(new_rank), min(page_id) filter (where new_rank is not null)
     from entry

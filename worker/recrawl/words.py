@@ -88,9 +88,9 @@ def utility(figure: float | None, is_share: bool) -> str:
     return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 
-def gain(utility: float | None, is_share: bool) -> str:
+def gain(difference: float | None, is_share: bool) -> str:
     """A small difference of two utilities: 0.12 %, 0.017."""
-    return percent(utility, 2) if is_share or utility is None else count(utility)
+    return percent(difference, 2) if is_share or difference is None else count(difference)
 
 
 UNITS = (("years", 31557600), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1))

@@ -45,6 +45,6 @@ language sql stable as $$
         when exists (select from new_page n
                      where (n.host_id, n.rank, n.page_id) = (p.host_id, -p.value, p.page_id) and p.due_at is null)
             then 'new'
-        else coalesce((select case when l.lease_until > t then 'out' else 'coming back' end from lease_of(p) l),
+        else coalesce((select case when l.lease_until > t then 'leased' else 'coming back' end from lease_of(p) l),
                       'inbox') end
 $$;

@@ -106,6 +106,7 @@ def _summary(
 def _fit(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: reads.FetchesOfLastDay) -> None:
     """Moves due times that follow from old prices, so that the fetches until the next run match the budget."""
     ahead = _ahead(last_day)
+    # The last allocations cover less than CORRECTION_DAYS when the crawl is young: then this shorter time counts.
     part_now = min(MOST_CORRECTED, ahead / min(max(last_day.days, ahead), CORRECTION_DAYS))
     to_make_up = last_day.to_make_up * part_now
     max_correction = ahead * split.budget / 2

@@ -99,6 +99,7 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
 
 @cache
 def passes_for(objective: Objective) -> Passes:
+    """Compiles the passes for an objective. Each function here uses only functions above it."""
     weight_of, share_at, slope_at = objective.weight_of, objective.share_at, objective.slope_at
     utility_and_marginal = objective.utility_and_marginal
 

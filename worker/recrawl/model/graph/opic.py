@@ -226,7 +226,7 @@ class _Side:
         # The cash that pages get if each page has one unit of cash.
         (self._reaches_pages,) = self._sums(_weigh, *weights)
 
-        self.received = received
+        self.received = received  # both sides of run() share this array: a side fills it when it receives
         # The cash that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷
         # links is a tenth faster than with float64. A common factor corrects the sum of the rounding errors. Without it
         # cash would be lost, or leak to the virtual page, whose spending may multiply the leak by a million.
