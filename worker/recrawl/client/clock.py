@@ -27,8 +27,8 @@ class Clock:
         max_error = (answered - sent) / 2
         ahead = time.timestamp() - (sent + answered) / 2
         known = self.max_error(answered)
-        has_stepped = abs(ahead - self._ahead) > max_error + known
-        if max_error <= known or has_stepped:
+        was_set = abs(ahead - self._ahead) > max_error + known  # both cannot be right: a clock was set
+        if max_error <= known or was_set:
             self._ahead, self._max_error, self._found_at = ahead, max_error, answered
 
     def to_monotonic(self, time: datetime) -> float:

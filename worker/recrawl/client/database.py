@@ -40,6 +40,8 @@ ENCODING = {"client_encoding": "UTF8"}  # also if the database has another defau
 # psycopg reads times only in these styles. A database or a login may have other defaults.
 STYLES = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
 LIMIT = "54"  # the class of errors for a call that is too large for the server. A second try would fail too
+# The database is away. After a failover the old primary may still answer, but it refuses to write.
+AWAY = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
 # These errors end the call, but not the connection. They are no fault of the call, so it is made again.
 IN_THE_WAY = (
     psycopg.errors.DeadlockDetected,
@@ -203,7 +205,7 @@ class Connection:
                         await self._connect()
                         log.info("the database is back")
                     return await self._execute(query, arguments)
-                except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, *REPLACED) as error:
+                except (*AWAY, *REPLACED) as error:
                     replaced += isinstance(error, REPLACED)
                     if (error.sqlstate or "").startswith(LIMIT) or replaced > MOST_REPLACED:
                         raise

@@ -130,9 +130,11 @@ def _overtake(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, l
     Returns the number of pages that changed places."""
     slots = split.cap * (crawl.settings.allocate_every or _ahead(last_day))
     host = host_of_page(crawl.starts)
-    may = (crawl.due_in < 0) & ~np.isnan(crawl.planned_interval) & np.isnan(crawl.pinned)
-    pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
+    may_move = (crawl.due_in < 0) & ~np.isnan(crawl.planned_interval) & np.isnan(crawl.pinned)
+    has_too_many = np.bincount(host, may_move, len(slots)) > slots
+    pages = np.flatnonzero(may_move & has_too_many[host])
     late_by = -crawl.due_in[pages].astype(np.float64)
+    # Days since the last fetch, at least the shortest interval that pages may have.
     age = np.maximum(crawl.planned_interval[pages] + late_by, 1 / MOST_FREQUENCY)
     late_by_frequency = age - 1 / np.maximum(split.allocation.frequency[pages], LEAST_FREQUENCY)
     gain_now = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])

@@ -5,7 +5,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -173,6 +173,19 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     def stop(_signal: int, _frame: FrameType | None) -> None:
         scheduler.is_told_to_stop = True
 
+    _on_signals(stop)
+    ready()
+    scheduler.start()  # returns when the scheduler is told to stop
+    _end([upkeep, starter, *(other.job for other in others)], batches, executors.values())
+    upkeep.close()
+    starter.close()
+    if upkeep_runner.failure:
+        raise upkeep_runner.failure
+
+
+def _end(parts: list[Job | BatchStarter], batches: list[BatchRunner], executors: Iterable[ThreadPoolExecutor]) -> None:
+    """Stops what runs on the executors, and waits until it has ended."""
+
     def kill(_signal: int, _frame: FrameType | None) -> None:
         for batch in batches:
             batch.kill()
@@ -187,27 +200,18 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
             if nth == 1 and not any(batch.is_running for batch in batches):
                 log.info("the database does not answer, waiting for it")
 
-    has_ended = threading.Event()
-    _on_signals(stop)
-    ready()
-    scheduler.start()  # returns when the scheduler is told to stop
-
     _on_signals(kill)
-    parts: list[Job | BatchStarter] = [upkeep, starter, *(other.job for other in others)]
     for part in parts:
         part.stop()
     for batch in batches:
         if batch.is_running:
             log.info("waiting for the job %s to stop; a second Ctrl-C kills it", batch.entry.name)
         batch.stop()
+    has_ended = threading.Event()
     threading.Thread(target=stop_again, daemon=True).start()
-    for executor in executors.values():
+    for executor in executors:
         executor.shutdown(wait=True)
     has_ended.set()
-    upkeep.close()
-    starter.close()
-    if upkeep_runner.failure:
-        raise upkeep_runner.failure
 
 
 def _on_signals(handler: Callable[[int, FrameType | None], None]) -> None:

@@ -101,7 +101,7 @@ class _Results(caching.CompileResultCacheImpl):
     _locator_classes = [_Place]  # noqa: RUF012 (as numba has it)
 
 
-def _turn(path: Path) -> IO[str] | None:
+def _locked(path: Path) -> IO[str] | None:
     """The right to compile a function, until the file is closed. Another process waits, and then finds what was kept.
     None after a minute: the process that has the right may have failed."""
     give_up_at = time.monotonic() + 60
@@ -120,19 +120,19 @@ def _turn(path: Path) -> IO[str] | None:
 
 class _Cache(caching.FunctionCache):
     _impl_class = _Results
-    _turn: IO[str] | None = None
+    _lock_file: IO[str] | None = None
 
     def _index_key(self, types: Any, codegen: Any) -> Any:
         return types, codegen.magic_tuple()  # the names of the folder and of the file contain everything else
 
     def load_overload(self, types: Any, target: Any) -> Any:
-        self._turn = None
+        self._lock_file = None
         found = self._found(types, target)
         if found is None:
-            self._turn = _turn(Path(self._cache_path, f"{self._cache_file._index_name}.lock"))
+            self._lock_file = _locked(Path(self._cache_path, f"{self._cache_file._index_name}.lock"))
             found = self._found(types, target)
             if found is not None:
-                self._turn = None
+                self._lock_file = None
         return found
 
     def _found(self, types: Any, target: Any) -> Any:
@@ -147,4 +147,4 @@ class _Cache(caching.FunctionCache):
     def save_overload(self, types: Any, result: Any) -> None:
         with suppress(OSError):
             super().save_overload(types, result)
-        self._turn = None
+        self._lock_file = None
