@@ -197,7 +197,7 @@ class Collector:
         self.counts = Counts()
         self.minutes_since: datetime | None = None
         self.runs_since: datetime | None = None
-        self.found: list[Metric] | None = None  # by the last read
+        self.found: tuple[Scrape, Mapping[str, float]] | None = None  # the rows of the last read, and the counts
         self.complaint = ""
         self.thread: threading.Thread | None = None
         self.starting = threading.Lock()
@@ -211,7 +211,7 @@ class Collector:
         about = "Always 1. The label is the version of recrawl."
         yield family(GaugeMetricFamily, "recrawl_build_info{version}", about, {version("recrawl"): 1})
         if found:
-            yield from found
+            yield from metrics(*found)
 
     def begin(self) -> threading.Thread:
         """Starts a read, or returns the one that is running."""
@@ -228,7 +228,7 @@ class Collector:
             with store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000) as connection:
                 seen = scrape(connection, ALWAYS, self.minutes_since, self.runs_since)
             self.count(seen)
-            self.found = list(metrics(seen, self.counts.totals))
+            self.found = seen, dict(self.counts.totals)
             self.complaint = ""
         except psycopg.Error as error:
             complaint = str(error).partition("\n")[0]
