@@ -83,7 +83,7 @@ class CancelVisit(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """To do: hand this answer to the part of the client that waits for it. `result` is None if the page was given
+    """To do: hand this answer to the part of the client that waits for it. Without a result the page was given
     back."""
 
     page: Page

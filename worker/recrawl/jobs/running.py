@@ -38,7 +38,7 @@ class Health:
     def __init__(self, job: str, url: str) -> None:
         self.job, self.url = job, url
         self.works = True  # what the last line of the log says: it works, or it fails
-        # What the database says: it works, or it fails. None = unknown: an earlier worker may have stored a failure.
+        # Whether the job works, as the database has it. None = unknown: an earlier worker may have stored a failure.
         self.stored: bool | None = None
 
     def note(self, error: Exception | None = None) -> None:
