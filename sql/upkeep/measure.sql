@@ -80,12 +80,12 @@ declare
         (select h.ready_at < t - interval '1 hour' from host h
          where h.ready_at between since and t order by h.ready_at limit 1), false);
     m        measured;
-    at_work  float8;
+    share_at_work float8;
 begin
     with
     -- A step that is much longer than five minutes includes a pause of the crawlers.
     step as materialized (
-        select *, days < 3 * one_step as is_at_work, row_number() over (order by at desc) as back
+        select *, days < 3 * one_step as is_at_work, row_number() over (order by at desc) as nth_last
         from (select s.at,
                      date_part('epoch', s.at - lag(s.at) over w) / 86400 as days,
                      s.calls - lag(s.calls) over w as calls,
@@ -95,14 +95,14 @@ begin
               window w as (order by s.at)) d
         where days > 0
     )
-    select (select sum(s.short)::float8 / nullif(sum(s.calls), 0) from step s where s.back <= 3 and s.is_at_work),
-           (select s.pages / s.days from step s where s.back = 1 and s.is_at_work),
-           (select sum(s.pages) / sum(s.days) from step s where s.back <= 12 and s.is_at_work),
+    select (select sum(s.short)::float8 / nullif(sum(s.calls), 0) from step s where s.nth_last <= 3 and s.is_at_work),
+           (select s.pages / s.days from step s where s.nth_last = 1 and s.is_at_work),
+           (select sum(s.pages) / sum(s.days) from step s where s.nth_last <= 12 and s.is_at_work),
            (select sum(f.pages) / sum(f.days)
             from (select * from step s where s.is_at_work and s.short <= 0.1 * s.calls order by s.at desc limit 12) f),
            (select sum(s.days) filter (where s.is_at_work) / sum(s.days) filter (where s.days < 0.5) from step s)
-    into m.short_share, m.now, m.hour, m.most, at_work;
-    m.in_a_day := m.most * case when is_late then at_work else 1 end;
+    into m.short_share, m.now, m.hour, m.most, share_at_work;
+    m.in_a_day := m.most * case when is_late then share_at_work else 1 end;
     return m;
 end $$;
 

@@ -317,7 +317,22 @@ def test_it_serves_metrics_and_nothing_else(url: str) -> None:
         text(port)
 
 
-def test_an_error_in_a_scrape_is_one_line_of_the_log(
+def test_an_error_while_figures_are_made_shows_in_recrawl_up_and_in_one_line_of_the_log(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("pages")
+
+    with metrics.served(url, LOOPBACK, 0) as port, caplog.at_level(logging.WARNING):
+        assert scrape(port)["recrawl_up"] == 1
+        with monkeypatch.context() as broken:
+            broken.setattr(metrics, "metrics", fail)
+            assert [scrape(port)["recrawl_up"] for _ in range(3)] == [0, 0, 0]
+        assert scrape(port)["recrawl_up"] == 1
+    assert [record.getMessage() for record in caplog.records] == ["metrics: KeyError('pages')"]
+
+
+def test_an_error_while_an_answer_is_sent_is_one_line_of_the_log(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     raised: list[Exception] = [KeyError("pages"), ConnectionResetError()]
@@ -327,12 +342,14 @@ def test_an_error_in_a_scrape_is_one_line_of_the_log(
 
     with metrics.served(url, LOOPBACK, 0) as port, caplog.at_level(logging.WARNING):
         scrape(port)
-        monkeypatch.setattr(metrics, "metrics", fail)
+        monkeypatch.setattr(metrics, "family", fail)
         while raised:
             with pytest.raises(http.client.RemoteDisconnected):
                 text(port)
             del raised[0]
-    assert [record.getMessage() for record in caplog.records] == ["cannot answer 127.0.0.1: KeyError('pages')"]
+    assert [record.getMessage() for record in caplog.records if "127.0.0.1" in record.getMessage()] == [
+        "cannot answer 127.0.0.1: KeyError('pages')"
+    ]
 
 
 def test_the_worker_says_where_it_serves_them_on_a_free_port(url: str) -> None:

@@ -197,7 +197,7 @@ class Collector:
         self.counts = Counts()
         self.minutes_since: datetime | None = None
         self.runs_since: datetime | None = None
-        self.found: tuple[Scrape, Mapping[str, float]] | None = None  # the rows of the last read, and the counts
+        self.found: list[Metric] = []  # by the last read; empty if it failed
         self.complaint = ""
         self.thread: threading.Thread | None = None
         self.starting = threading.Lock()
@@ -206,12 +206,11 @@ class Collector:
         """Called by the library at every scrape."""
         reading = self.begin()
         reading.join(SCRAPE_TIMEOUT)
-        found = None if reading.is_alive() else self.found
+        found = [] if reading.is_alive() else self.found
         yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, otherwise 0.", bool(found))
         about = "Always 1. The label is the version of recrawl."
         yield family(GaugeMetricFamily, "recrawl_build_info{version}", about, {version("recrawl"): 1})
-        if found:
-            yield from metrics(*found)
+        yield from found
 
     def begin(self) -> threading.Thread:
         """Starts a read, or returns the one that is running."""
@@ -222,16 +221,16 @@ class Collector:
             return self.thread
 
     def read(self) -> None:
-        self.found = None  # after an error no old figures are shown
+        self.found = []  # after an error no old figures are shown
         try:
             # A new connection for each read, so that a restart of the database does no harm.
             with store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000) as connection:
                 seen = scrape(connection, ALWAYS, self.minutes_since, self.runs_since)
             self.count(seen)
-            self.found = seen, dict(self.counts.totals)
+            self.found = list(metrics(seen, self.counts.totals))
             self.complaint = ""
-        except psycopg.Error as error:
-            complaint = str(error).partition("\n")[0]
+        except Exception as error:  # whatever it is, recrawl_up is 0 until a read succeeds
+            complaint = str(error).partition("\n")[0] if isinstance(error, psycopg.Error) else repr(error)
             if complaint != self.complaint:
                 log.warning("metrics: %s", complaint)
             self.complaint = complaint
