@@ -19,6 +19,21 @@
 --     tables ──▶ views, explain_page                 show/        for people; writes nothing
 --     functions that all others use                  common/      limits, URLs, due times, frequencies, events
 --
+-- The life of a page:
+--
+--     add_pages, a link                          next_pages (has locked the host)
+--          │                                              │
+--          ▼         drain (has locked the host)          ▼
+--     ┌─────────┐   ┌─────────────────────────────┐   ┌───────┐   A leased page is in queue too: at its expected next
+--     │  inbox  │──▶│ new_page: never handed out  │──▶│ lease │   due time, or after the lease if that is later
+--     │         │   │ queue:    by due time       │   │       │   (held_due).
+--     └─────────┘   └─────────────────────────────┘   └───────┘
+--          ▲                                              │
+--          ├── report, if the page is not due at held_due ┤
+--          └── release, or the lease has ended ───────────┘
+--
+-- queue and new_page change only while the row of the host is locked. An entry of the inbox locks no host.
+--
 -- NAME_at(t, …) does its work as of the time t. NAME, if there is one, calls it with the present time. Simulations and
 -- tests pass other times.
 --
@@ -57,7 +72,7 @@
 -- Words of these files that the glossary of the documents does not have:
 --
 --     cell      a sequence that holds a number: a time, a count or a set of bits. Writing it locks nothing
---     class     new pages whose values differ by less than a factor of two (common/lines.sql)
+--     class     new pages whose values differ by less than a factor of two (common/host_queues.sql)
 --     credit    how many new pages a host may give before its next revisit
 --     drain     to apply entries of the inbox to the queues
 --     head      where a scan of the pages of a host begins: a due time, or a rank for new pages. No page is before it
@@ -88,8 +103,8 @@ set search_path = recrawl_internal, pg_temp;
 \ir common/host_names.sql
 \ir common/cells.sql
 \ir common/times.sql
-\ir common/moves.sql
-\ir common/lines.sql
+\ir common/due_moves.sql
+\ir common/host_queues.sql
 \ir common/objective.sql
 \ir common/rate.sql
 \ir common/graph.sql
@@ -107,7 +122,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir hand_out/pace.sql
 \ir upkeep/horizon.sql
 \ir upkeep/host.sql
-\ir upkeep/free_slots.sql
+\ir hand_out/free_slots.sql
 \ir upkeep/logs.sql
 \ir upkeep/reap.sql
 \ir upkeep/drain.sql
@@ -162,7 +177,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir jobs/leader.sql
 
 -- A person steers
-\ir steer/steer.sql
+\ir steer/ask_for_allocation.sql
 \ir steer/patterns.sql
 \ir steer/fetch_now.sql
 \ir steer/set_host.sql
@@ -206,7 +221,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir show/checkup.sql
 \ir show/explain/lease.sql
 \ir show/explain/dead.sql
-\ir show/explain/now.sql
+\ir show/explain/holds.sql
 \ir show/explain/unknown.sql
 \ir show/explain/turn.sql
 \ir show/explain/worth.sql

@@ -1,4 +1,4 @@
-"""Drops a table and columns, adds a table. Locks: inbox, host, lease, page, job, setting, opic and other tables.
+"""Inbox entries no longer say where pages belong. Locks: inbox, host, lease, page, job, setting, opic and others.
 
 The other tables are allocation, budget_step, pulse, fetch_log, graph_news, graph_state, pulling_in, vital, vital_hour.
 

@@ -1,4 +1,4 @@
--- The links of a page, which are packed into one value.
+-- Reads the links of a page, which found_links.sql packs into one value.
 
 -- The ids of the pages in a packed row of links, ascending.
 create or replace function unpacked(targets bytea) returns setof bigint

@@ -1,5 +1,6 @@
--- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease
--- (held_due), so that no other call finds it while the lease runs.
+-- Leases the pages that slots.sql found. In the queue each of them gets the due time held_due: the expected next due
+-- time, but after the end of the lease, so that no other call finds the page while the lease runs. If its report
+-- confirms held_due, nothing moves.
 
 -- A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its next
 -- revisit (new_credit), and its places in the two queues of hosts (place_after_visit). If its class of new pages

@@ -1,4 +1,4 @@
--- The half of next_pages that only reads.
+-- Finds the next pages of the locked hosts, and their slots. Writes nothing.
 --
 -- slots_of() is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost: one
 -- index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.

@@ -1,3 +1,5 @@
+-- Reads the newest reports, which are at the end of the log pulse.
+
 -- The time of the last report, and the fetches per second over the last five minutes, or since the first report. Both
 -- come from the last blocks of pulse: if there are many reports, only the last few thousand count. This works without a
 -- running worker too, until the last worker has been gone for a day.

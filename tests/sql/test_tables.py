@@ -22,12 +22,13 @@ This page is generated from the comments in the database and from the files of `
 
 Each file of [versions/0001_first](versions/0001_first) creates one group of tables. Its first lines say what the tables
 are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two queues of hosts.
-[queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page.
+[install.sql](../sql/install.sql) has a picture of the life of a page.
 
 These files stay as they were released. Version 0002 changed some things that they show, and corrected many comments.
 The tables below are as they are now. These things are different:
 
-* [inbox](#inbox) has fewer columns: [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries.
+* queue.sql: [inbox](#inbox) has fewer columns, and [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries. The
+  picture in queue.sql is the old one.
 * graph.sql: the table graph_news and the column opic.is_full are gone. The columns token and terms of graph_state are
   not used.
 * jobs.sql: the column allocation.worth is gone.

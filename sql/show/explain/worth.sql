@@ -1,4 +1,5 @@
--- The other topics of a page: its last report, how often it is fetched and why, how often it changes, and its value.
+-- What explain_page says of the last report of a page, how often it is fetched and why, how often it changes, and its
+-- value.
 
 -- Explains the last report of a page.
 create or replace function explain_last(t timestamptz, p page) returns setof recrawl.explanation

@@ -1,4 +1,4 @@
-"""Runs the registry's jobs at their times, until the worker is told to stop: upkeep, vitals and retention in each
+"""The loop of a worker. Runs the registry's jobs at their times, until the worker is told to stop: upkeep, vitals and retention in each
 worker, batch jobs only in the worker that leads. The database keeps the times of batch jobs, APScheduler all others."""
 
 import logging

@@ -1,4 +1,4 @@
-"""Answers what-if questions from the user's own crawl. Changes nothing. recrawl.cli.show prints the answers."""
+"""Answers what-if questions from the user's own crawl. Changes nothing. recrawl.cli.jobs prints the answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The queue's upkeep: pages of expired leases go back, new pages come in, and boosts are applied to pages."""
+"""The queue's upkeep: calls tick() of the database, and applies boosts to pages, until nothing is left to do."""
 
 import psycopg
 

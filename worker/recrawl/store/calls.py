@@ -1,4 +1,4 @@
-"""The calls of the command line, of intake, and of the jobs that run all the time: one function each."""
+"""One function for each SQL function that the command line, intake and the jobs that run all the time call."""
 
 from collections import Counter
 from collections.abc import Sequence

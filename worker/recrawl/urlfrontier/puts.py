@@ -1,5 +1,5 @@
-"""Takes puts in, up to 1000 at a time. Puts of one URL are taken in one after the other. A put is acknowledged once it
-is committed.
+"""Stores the URLs that a client of URLFrontier puts, up to 1000 at a time. Puts of one URL are stored one after the
+other. A put is acknowledged once it is committed.
 
 While the database is away, every put is answered at once with FAIL, so that the client sends it again. No stream ends.
 """

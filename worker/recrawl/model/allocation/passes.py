@@ -1,4 +1,5 @@
-"""Compiled passes over the pages of all hosts: the fetches of pages at a price, and their utility.
+"""Compiled loops over the pages of all hosts: the fetches of pages at a price, their utility, and the price that spends
+the budget.
 
 Example, for freshness and a budget of 3 fetches per day. All values are 1. Host h has the pages A and B, and no cap.
 Host k has page C, and a cap of .5.

@@ -1,4 +1,5 @@
-"""Makes the stored terms from an allocation: one row that holds for most hosts, and for each host the differences."""
+"""Turns an allocation into rows of the table host_terms: row 0 holds for all hosts. The row of a host has what differs:
+its price, or its minimum frequency, for example."""
 
 import math
 from dataclasses import dataclass

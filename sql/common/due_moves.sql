@@ -1,5 +1,6 @@
--- Moves of due times. fetch_now, set_interval, set_rate, add_pages, hints, the job allocate and the repair after clock
--- steps give pages other due times. The row of the page and the queue must say the same, so both are written here.
+-- Gives pages other due times, for fetch_now, set_interval, set_rate, add_pages, hints, the job allocate and the repair
+-- after clock steps. The row of the page and the queue must say the same. So the row is written together with an entry
+-- of the inbox, which moves the page in the queue.
 --
 -- take_out() does the same for pages that leave: keep_out, exclude and delete_pages. Other functions write their own
 -- entries of the inbox, because an array of moves does not fit them:

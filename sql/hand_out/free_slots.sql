@@ -1,4 +1,4 @@
--- Gives back the slots of pages that were not requested.
+-- Gives back the slots of pages that were not requested, for release and report.
 
 select make_type('slot_of_host', '(host_id bigint, slot timestamptz, start_by timestamptz)',
     'A time in which a request to a host may start.');
