@@ -169,7 +169,9 @@ set search_path = recrawl_internal, pg_temp;
 -- What the worker reads and writes
 \ir jobs/job.sql
 \ir jobs/rates.sql
-\ir jobs/allocate.sql
+\ir jobs/allocation_input.sql
+\ir jobs/prices.sql
+\ir jobs/due_times.sql
 \ir jobs/capped_hosts.sql
 \ir jobs/opic.sql
 \ir jobs/due.sql

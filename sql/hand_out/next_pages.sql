@@ -128,7 +128,7 @@ begin
     -- 2. A next_tick more than a minute ahead was written before the clock jumped back.
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_lock_pages;
-        perform clock_was_ahead(t) where not may_lock_pages;   -- this calls skip_lost_ids()
+        perform remember_tick(t) where not may_lock_pages;   -- this calls skip_lost_ids()
     end if;
 
     -- 3

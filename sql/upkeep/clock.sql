@@ -34,9 +34,9 @@ create or replace function small_step() returns interval
 language sql immutable parallel safe
 return interval '1 minute';
 
--- Whether the latest tick lies in the future. Also remembers the latest tick. After a crash or a failover it skips ids,
--- so that none is given twice (skip_lost_ids).
-create or replace function clock_was_ahead(t timestamptz) returns boolean
+-- Remembers the time of the latest tick. Returns whether it lies in the future, so the clock was ahead. After a crash or
+-- a failover it skips ids, so that none is given twice (skip_lost_ids).
+create or replace function remember_tick(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: inherited
 declare

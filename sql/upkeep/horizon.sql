@@ -40,9 +40,9 @@ begin atomic
     where b.last_value >> c.class & 1 = 1;
 end;
 
--- Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. Always returns
--- true. If two sessions write at the same time, one change may be lost. The next tick finds the class again.
-create or replace function note_classes(classes bigint) returns boolean
+-- Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. If two sessions
+-- write at the same time, one change may be lost. The next tick finds the class again.
+create or replace function note_classes(classes bigint) returns void
 language plpgsql volatile as $$
 -- plans: inherited
 declare
@@ -51,7 +51,6 @@ begin
     if known & classes <> classes then
         perform setval('new_classes', known | classes);
     end if;
-    return true;
 end $$;
 
 -- Moves the horizon of each class of new pages, and finds the classes that hosts are in.

@@ -9,7 +9,7 @@ create or replace function tick_at(t timestamptz, max_leases int, max_entries in
 language plpgsql volatile as $$
 declare
     pause     constant interval := '500 milliseconds';     -- the least time between two ticks that next_pages does
-    was_ahead constant boolean := clock_was_ahead(t);
+    was_ahead constant boolean := remember_tick(t);
     last_tick constant timestamptz := from_micros((select last_value from next_tick)) - pause;
     done      int;
 begin

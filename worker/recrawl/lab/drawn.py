@@ -1,4 +1,4 @@
-"""The random web of the demo: hosts of all sizes, some of them slow; pages that change at their own rates; and links."""
+"""The random web of the demo: hosts of all sizes, some slow; pages that change at their own rates; and links."""
 
 from dataclasses import dataclass
 from functools import cached_property

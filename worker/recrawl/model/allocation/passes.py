@@ -20,7 +20,6 @@ in float32 or float64. Sums run over chunks: this keeps rounding small, and the 
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -62,12 +61,20 @@ class Bracket(NamedTuple):
     share_at_low: float  # a page gets share_at_low · (its frequency at low) + (1 − share_at_low) · (that at high)
 
 
-@dataclass(frozen=True)
-class Passes:
+class Certificate(NamedTuple):
+    """What frequencies are worth at a price. At an optimum `least` and `most` are the price itself, if any page is
+    between its limits."""
+
+    spent: float  # fetches
+    utility: float
+    profit: float  # utility minus cost
+    least: float  # the least marginal utility of pages above the floor
+    most: float  # the most of pages below the ceiling
+
+
+class DemandLoops(NamedTuple):
     demand_of_hosts: Scalar
     demand_for_nothing: Scalar
-    search: Scalar
-    fill_frequencies: Scalar
 
 
 @compiled_in_order()
@@ -98,11 +105,12 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
     return (tried * far if high == math.inf else tried / far), math.inf
 
 
+# ---- the demand of pages at a price. In each of the following functions, a loop uses only loops above it
+
+
 @cache
-def passes_for(objective: Objective) -> Passes:
-    """Compiles the passes for an objective. Each function here uses only functions above it."""
+def demand_loops(objective: Objective) -> DemandLoops:
     weight_of, share_at, slope_at = objective.weight_of, objective.share_at, objective.slope_at
-    utility_and_marginal = objective.utility_and_marginal
 
     @compiled_reordering(objective.name)
     def demand_of_chunk(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
@@ -165,6 +173,17 @@ def passes_for(objective: Objective) -> Passes:
             demand[host] = content * floor[host] + (wanting * ceiling if wanting else 0.0)
         return demand
 
+    return DemandLoops(demand_of_hosts, demand_for_nothing)
+
+
+# ---- the price at which the demand is the budget
+
+
+@cache
+def search_loop(objective: Objective) -> Any:
+    weight_of, utility_and_marginal = objective.weight_of, objective.utility_and_marginal
+    demand_of_hosts = demand_loops(objective).demand_of_hosts
+
     @compiled_reordering(objective.name)
     def top_price(value, rate, start, stop, floor):  # type: ignore[no-untyped-def]
         """The lowest price at which none of these pages is fetched more than its floor says."""
@@ -220,6 +239,17 @@ def passes_for(objective: Objective) -> Passes:
             tries += 1
         return Bracket(low, at_low, high, at_high, (wanted - bought_at_high) / (bought_at_low - bought_at_high))
 
+    return search
+
+
+# ---- the frequencies of pages at that price
+
+
+@cache
+def fill_loop(objective: Objective) -> Any:
+    weight_of, share_at = objective.weight_of, objective.share_at
+    utility_and_marginal, search = objective.utility_and_marginal, search_loop(objective)
+
     @compiled_reordering(objective.name)
     def buy_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         for i in range(value.size):
@@ -244,14 +274,9 @@ def passes_for(objective: Objective) -> Passes:
 
     @compiled_reordering(objective.name)
     def certify_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """Returns fetches, utility, utility minus cost, the least marginal utility of pages above the floor, and the
-        most of pages below the ceiling.
-
-        At an optimum the last two are the price itself, if any page is between its limits.
-        """
         spent = 0.0
         utility = 0.0
-        net = 0.0
+        profit = 0.0
         # As bits: doubles that are not negative have the same order as their bits read as integers, and the compiler
         # makes vector code of the least integer.
         least = np.float64(math.inf).view(np.int64)
@@ -261,10 +286,10 @@ def passes_for(objective: Objective) -> Passes:
             earned, marginal = utility_and_marginal(f, np.float64(value[i]), np.float64(rate[i]))
             spent += f
             utility += earned
-            net += earned - (price * f if f > 0.0 else 0.0)
+            profit += earned - (price * f if f > 0.0 else 0.0)
             least = min(least, np.float64(marginal if f > floor else math.inf).view(np.int64))
             most = max(most, np.float64(marginal if f < ceiling else 0.0).view(np.int64))
-        return spent, utility, net, np.int64(least).view(np.float64), np.int64(most).view(np.float64)
+        return Certificate(spent, utility, profit, np.int64(least).view(np.float64), np.int64(most).view(np.float64))
 
     @compiled_in_order(objective.name)
     def fill_host(value, rate, low, high, share_at_low, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
@@ -290,16 +315,16 @@ def passes_for(objective: Objective) -> Passes:
                 take_chunk(v, r, floor, ceiling, f)
             else:
                 buy_chunk(v, r, high, floor, ceiling, f)
-            sums = certify_chunk(v, r, high, floor, ceiling, f)
+            found = certify_chunk(v, r, high, floor, ceiling, f)
             if low < high:
-                net = sums[2]
+                profit_at_high = found.profit
                 blend_chunk(v, r, share_at_low, low, floor, ceiling, f)
-                sums = certify_chunk(v, r, high, floor, ceiling, f)
-                shortfall += net - sums[2]
-            spent += sums[0]
-            utility += sums[1]
-            least = min(least, sums[3])
-            most = max(most, sums[4])
+                found = certify_chunk(v, r, high, floor, ceiling, f)
+                shortfall += profit_at_high - found.profit
+            spent += found.spent
+            utility += found.utility
+            least = min(least, found.least)
+            most = max(most, found.most)
         spread = 0.0
         if high == 0.0:
             spread = math.inf if most > 0.0 else 0.0
@@ -335,4 +360,4 @@ def passes_for(objective: Objective) -> Passes:
             )
         return figures
 
-    return Passes(demand_of_hosts, demand_for_nothing, search, fill_frequencies)
+    return fill_frequencies

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.floors import NO_LIMITS, Limits, floors
 from recrawl.model.allocation.objectives import Floats, Objective, objective_named
-from recrawl.model.allocation.passes import Bracket, LimitedPages, passes_for
+from recrawl.model.allocation.passes import Bracket, LimitedPages, demand_loops, fill_loop, search_loop
 from recrawl.model.checks import check, refuse
 
 
@@ -116,14 +116,14 @@ class HostTotals:
 def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> HostTotals:
     """The fetches that hosts would take at the price and with the floors of an allocation, within the caps of `web`,
     and their utility."""
-    passes, price = passes_for(objective_named(objective)), allocation.price
+    named, price = objective_named(objective), allocation.price
     pages = LimitedPages(web.value, web.rate, web.starts, web.cap, allocation.host_floor, limits.ceiling)
     if price == 0:
-        demand = passes.demand_for_nothing(pages)
+        demand = demand_loops(named).demand_for_nothing(pages)
     else:
         demand = np.empty(len(web.cap))
-        passes.demand_of_hosts(pages, price, np.zeros(len(web.cap)), demand)
-    _, spent, utility, _, _ = passes.fill_frequencies(pages, _at(price, demand), np.empty(len(web.value)))
+        demand_loops(named).demand_of_hosts(pages, price, np.zeros(len(web.cap)), demand)
+    _, spent, utility, _, _ = fill_loop(named)(pages, _at(price, demand), np.empty(len(web.value)))
     return HostTotals(spent, utility)
 
 
@@ -136,10 +136,9 @@ class _Problem:
         if not budget >= 0:
             raise ValueError(f"budget must not be negative, got {budget}")
         self.web, self.budget, self.objective = web, budget, objective
-        self.passes = passes_for(objective)
         self.floor = floors(web.pages, web.cap, budget, limits)
         self.pages = LimitedPages(web.value, web.rate, web.starts, web.cap, self.floor, limits.ceiling)
-        self.for_nothing: Floats = self.passes.demand_for_nothing(self.pages)
+        self.for_nothing: Floats = demand_loops(objective).demand_for_nothing(self.pages)
         self.spendable = min(budget, float(np.minimum(web.cap, self.for_nothing).sum()))
         if self.spendable == math.inf:
             raise ValueError("budget must be finite where neither caps nor ceilings limit the pages, got inf")
@@ -148,13 +147,15 @@ class _Problem:
         """Tries `price` first."""
         if self.spendable < self.budget:
             return _at(0.0, self.for_nothing)
-        found: Bracket = self.passes.search(self.pages, float(self.budget), 0.0, self.for_nothing, price or 0.0)
+        search = search_loop(self.objective)
+        found: Bracket = search(self.pages, float(self.budget), 0.0, self.for_nothing, price or 0.0)
         return found
 
     def allocation(self, found: Bracket) -> Allocation:
         web, price = self.web, found.high
         frequency = np.empty(len(web.value))
-        host_price, spent, utility, shortfall, spread = self.passes.fill_frequencies(self.pages, found, frequency)
+        fill_frequencies = fill_loop(self.objective)
+        host_price, spent, utility, shortfall, spread = fill_frequencies(self.pages, found, frequency)
         capped = host_price > price
         # The gap between utility and its bound has three parts: the shortfall of each host (see fill_host), the unused
         # slots of capped hosts times the difference of the two prices, and the unused budget times its price. They are
