@@ -1,6 +1,6 @@
-"""The loop of a worker: runs the registry's jobs at their times, until it is told to stop. Upkeep, vitals and retention
-run in each worker, batch jobs only in the worker that leads. The database keeps the times of batch jobs, APScheduler all
-others."""
+"""The loop of a worker: runs the registry's jobs at their times, until it is told to stop. Upkeep, vitals and
+retention run in each worker, batch jobs only in the worker that leads. The database keeps the times of batch jobs,
+APScheduler all others."""
 
 import logging
 import signal
