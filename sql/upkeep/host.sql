@@ -106,12 +106,15 @@ begin
 end $$;
 
 -- Moves the next slot of a host after a request that began after its start_by, or without a slot. Then the gap is
--- measured from the start of the request.
+-- measured from the start of the request. If the host has given later slots already, last_start_by grows by a
+-- microsecond. Then it matches none of these slots, and none is given back: see last_start_by_after().
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 begin
-    update host h set last_start_by = started_at where h.host_id = push_slot.host_id and h.last_start_by < started_at;
+    update host h set last_start_by = greatest(started_at, h.last_start_by + interval '1 microsecond')
+    from setting s
+    where h.host_id = push_slot.host_id and started_at > t - gap_of(h, s);
     if found then
         perform renew_ready_at(host_id, t);
     end if;

@@ -195,6 +195,16 @@ def test_the_pages_of_a_full_host_may_move_on_it(crawl: Crawl) -> None:
     assert crawl.value("select pages from host where name = 'a.test'") == 2
 
 
+def test_a_redirect_has_room_on_a_full_host_although_its_report_brings_links(crawl: Crawl) -> None:
+    """The links, which found no room, took the room of the redirect. The page was missing."""
+    crawl.value("select set_host('a.test', max_pages => 2)")
+    crawl.add("http://a.test/1", "http://a.test/2")
+    page, _ = crawl.next(ahead=MINUTE)
+    links = [f"http://a.test/link/{n}" for n in range(3)]
+    crawl.report(result_of(page, status=301, redirect_to="http://a.test/new", links=links))
+    assert crawl.page(page["url"])["state"] == "moved"
+
+
 def test_a_page_that_moves_again_and_again_fills_its_host_with_twice_its_pages_at_most(crawl: Crawl) -> None:
     crawl.value("select set_host('a.test', max_pages => 2)")
     (row,) = crawl.add("http://a.test/")
@@ -394,6 +404,23 @@ def test_a_request_past_start_by_moves_the_next_slot_a_gap_beyond_it(crawl: Craw
     crawl.wait(SECOND)
     crawl.report(result_of(page, fetched_at=began.isoformat()))
     assert crawl.host("a.test")["next_slot_at"] == began + SECOND
+
+
+@pytest.mark.parametrize("first", ["report", "release"])
+def test_a_request_past_start_by_counts_although_later_slots_are_given_back(crawl: Crawl, first: str) -> None:
+    """They came back, and the next slot was less than a gap after the late request."""
+    crawl.value("select set_setting('window_share', '0.1')")
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    page, *others = crawl.next(ahead=3 * SECOND)
+    assert len(others) == 2
+    began = crawl.now + 0.9 * SECOND
+    crawl.wait(SECOND)
+    if first == "release":
+        crawl.release(page["lease_id"], [other["page_id"] for other in others])
+    crawl.report(result_of(page, fetched_at=began.isoformat()))
+    crawl.release(page["lease_id"])
+    following, *_ = crawl.next(ahead=4 * SECOND)
+    assert following["fetch_at"] >= began + SECOND
 
 
 def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl: Crawl) -> None:
