@@ -77,7 +77,8 @@ begin
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
     if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then
-        update setting set default_gap_since = t;
+        -- The new gap counts from the commit, which is hardly a minute away.
+        update setting set default_gap_since = t + interval '1 minute';
     end if;
     if name in ('budget', 'discovery') then
         -- The counts are compared with budget * days since 1970. After a change of the budget the old counts have no

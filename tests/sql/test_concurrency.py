@@ -50,6 +50,18 @@ def blocked(waiting: Crawl, call: Callable[[], object]) -> Iterator[Future[objec
         waiting.connection.commit()
 
 
+def test_slots_that_were_given_before_a_longer_gap_was_committed_do_not_come_back(crawl: Crawl, beside: Beside) -> None:
+    crawl.add(*(f"http://a.test/{n}" for n in range(9)))
+    operator = beside()
+    operator.value("select set_setting_at(%s, 'default_gap', '10 s')", crawl.now)
+    crawl.wait(SECOND)
+    *_, before, last = crawl.next(ahead=4 * SECOND)
+    operator.connection.commit()
+    crawl.release(last["lease_id"], [last["page_id"]])
+    following, *_ = crawl.next(ahead=30 * SECOND)
+    assert following["fetch_at"] >= before["fetch_at"] + 10 * SECOND
+
+
 def exclude(crawl: Crawl) -> Any:
     return crawl.value("select exclude('a.test')")
 

@@ -583,7 +583,7 @@ class Crawling(RuleBasedStateMachine):
             host.patience = max(host.patience, self.model.gap(name))
         self.set("default_gap", gap)
         if gap > self.model.default_gap:
-            self.model.default_gap_since = self.crawl.now
+            self.model.default_gap_since = self.crawl.now + MINUTE
         self.model.default_gap = gap
 
     @rule(share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
