@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = ${repr(up_revision)}
-down_revision = ${repr(down_revision)}
+revision = "${up_revision}"
+down_revision = "${down_revision}"
 
 
 def upgrade() -> None:

@@ -223,6 +223,7 @@ class Project:
 
     def add_version(self, upgrade: str, downgrade: str = "select 1") -> None:
         heads = re.findall(r"^(\d{4}) \(head\)", self.alembic(None, "heads"), re.MULTILINE)
+        assert heads, "the id of a version has four digits: alembic revision --rev-id NNNN"
         (self.root / "migrations" / "versions" / "next.py").write_text(
             "from alembic import op\n"
             f"revision = 'next'\ndown_revision = {heads[0]!r}\n"
