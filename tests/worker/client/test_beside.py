@@ -84,6 +84,51 @@ def test_a_visit_may_wait_for_its_extra_request(url: str, db: psycopg.Connection
     assert paths == ["/login", "/page"] * 3, "one visit at a time"
 
 
+def test_a_visit_may_wait_for_its_extra_request_where_robots_txt_redirects(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """The target of the redirect waited for the place of the visit, and robots.txt was requested again and again."""
+    at, other = (f"http://127.0.0.{n}:{web.port}" for n in (2, 3))
+    site.answers |= {
+        "127.0.0.2/robots.txt": Answer(301, headers={"Location": f"{other}/rules.txt"}),
+        "/rules.txt": Answer(body=""),
+        "*": Answer(),
+    }
+    add(db, f"http://127.0.0.4:{web.port}/page")
+    crawl = Crawl(url, concurrency=1)
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            await crawl.client.extra_request(f"{at}/login")
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"])
+    assert "/login" in [entry.path for entry in web.log]
+
+
+def test_an_extra_request_for_a_blocked_host_is_not_made(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """Its slot was taken before the block, up to a minute ahead."""
+    site.answers["*"] = Answer()
+    db.execute("select recrawl.set_host('127.0.0.3', gap => '8 s')")
+    add(db, f"http://127.0.0.2:{web.port}/")
+    crawl = Crawl(url, robots=False)
+    extras: list[asyncio.Future[None]] = []
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            extras.extend(crawl.client.extra_request(f"http://127.0.0.3:{web.port}/{n}") for n in range(2))
+            await extras[0]
+            await asyncio.sleep(1)  # the other has the slot after 8 s
+            await asyncio.to_thread(db.execute, "select recrawl.block_host('127.0.0.3', reason => 'test')")
+            await asyncio.sleep(8)
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"])
+    assert [entry.path for entry in web.of("127.0.0.3")] == ["/0"]
+
+
 def test_extra_requests_wait_until_a_place_is_free(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,28 @@ def test_a_robots_txt_that_redirects_is_read_although_the_gap_is_longer_than_any
     assert web.apart("127.0.0.2")[0] > 5 - LATE
 
 
+def test_a_host_that_throttles_a_redirected_robots_txt_is_blocked_too(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """Only the host that had redirected was blocked."""
+    target = f"http://127.0.0.3:{web.port}/rules.txt"
+    site.answers |= {
+        "127.0.0.2/robots.txt": Answer(302, headers={"Location": target}),
+        "/rules.txt": Answer(429, headers={"Retry-After": "600"}),
+    }
+    add(db, f"http://127.0.0.2:{web.port}/")
+
+    def blocks() -> list[float]:
+        rows = db.execute(
+            "select extract(epoch from blocked_until - clock_timestamp())::float8 from recrawl.host_status"
+            " where blocked_until is not null"
+        )
+        return [left for (left,) in rows]
+
+    Crawl(url).run(30, until=lambda: len(blocks()) == 2)
+    assert [500 < left <= 600 for left in blocks()] == [True, True]
+
+
 def test_a_robots_txt_whose_body_is_not_reported_forbids_its_site(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:

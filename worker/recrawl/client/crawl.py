@@ -152,6 +152,11 @@ class Client:
         exception, the page is reported with status 0."""
         return self._runner.spawn(visit, page)
 
+    def lose(self, page: Page) -> None:
+        """For a visit that goes on after it was cancelled. The page stays leased until its lease ends, so that no other
+        crawler requests it at the same time."""
+        self._in_hand.lose(page)
+
     async def begins(self, page: Page) -> bool:
         """Waits for the slot of a page. Returns False if the page must not be requested any more, for example because
         the slot has passed.

@@ -66,7 +66,7 @@ FUNCTIONS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
     "claim": "text",
     "extend_lease": "bigint, interval",
-    "blocked_pages": "bigint[]",
+    "blocked_pages": "bigint[], text[]",
     "hint_change": "bigint[], float8, float8, timestamptz[]",
     "next_pages": "int, interval, interval, int, interval, text",
     "next_ready_at": "",
@@ -300,9 +300,13 @@ class Database:
         until: datetime | None = row.until
         return until
 
-    async def blocked_pages(self, lease_ids: list[int]) -> set[tuple[int, int]]:
-        rows = await self._quick.call("select lease_id, page_id from recrawl.blocked_pages(%s::bigint[])", [lease_ids])
-        return {(row.lease_id, row.page_id) for row in rows}
+    async def blocked_pages(self, lease_ids: list[int], hosts: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
+        """The pages of these leases whose hosts are blocked, and those of these hosts that are blocked."""
+        rows = await self._quick.call(
+            "select lease_id, page_id, host from recrawl.blocked_pages(%s::bigint[], %s::text[])", [lease_ids, hosts]
+        )
+        pages = {(row.lease_id, row.page_id) for row in rows if row.page_id is not None}
+        return pages, {row.host for row in rows if row.page_id is None}
 
     async def robots(self, urls: list[str]) -> list[Any]:
         return await self._quick.call(

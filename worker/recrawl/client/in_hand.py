@@ -14,7 +14,7 @@
      missed, unready, blocked, released, denied ──────────▶ UNSENT ─────────────▶ OVER
 
      in line, or RUNNING:
-     lost, because the lease has ended ───────────────────────────────────────▶ OVER
+     lost, because the lease has ended, or a thread still runs the visit ─────▶ OVER
 
 READY goes back to WAITING if the clock or the time for preparation has changed.
 
@@ -127,11 +127,11 @@ class InHand:
         self._due: list[tuple[float, int, Page]] = []  # WAITING pages, in a heap, by the time when each becomes READY
         self._tickets = count()
         self._ready: deque[Page] = deque()
-        self._ready_extras: deque[Page] = deque()
+        self._ready_extras: deque[Page] = deque()  # extra requests, and targets of redirects of a robots.txt
         self._robots_requests: dict[str, RobotsRequest] = {}  # by site
         self._visits: set[Page] = set()  # each takes a place, see _line_with_a_place()
-        # The visits that take a place for extra requests: extra requests, and each robots.txt that an extra request
-        # needs first.
+        # The visits that take a place for extra requests: those of _ready_extras, and each robots.txt that an extra
+        # request needs first.
         self._extra_visits: set[Page] = set()
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the runner
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
@@ -169,8 +169,9 @@ class InHand:
         return len(self._extra_visits) < self._concurrency
 
     def _line_with_a_place(self) -> deque[Page] | None:
-        """The ready pages whose turn it is. There are `concurrency` places, and as many again for extra requests,
-        because a visit that waits for its extra request keeps its own place. None: no ready page has a place."""
+        """The ready pages whose turn it is. There are `concurrency` places, and as many again for the client's own
+        requests with slots of their own, because a visit that waits for its extra request keeps its own place. None: no
+        ready page has a place."""
         if self._ready_extras and self.has_place_for_extra:
             return self._ready_extras
         if self._ready and len(self._visits) - len(self._extra_visits) < self._concurrency:
@@ -182,10 +183,12 @@ class InHand:
         """The monotonic time at which `due` must be called."""
         return self._due[0][0] if self._due else None
 
-    def leases_before_requests(self) -> list[int]:
-        """The leases of pages in line, and of visits that may still prepare their requests."""
-        preparing = self._visits if self._preparation.lead_time else ()
-        return list({page.lease_id for page in (*self._in_line(), *preparing) if not is_request(page)})
+    def before_requests(self) -> tuple[list[int], list[str]]:
+        """Of pages in line, and of visits that may still prepare their requests: the leases, and the hosts of the
+        client's own requests."""
+        pages = [*self._in_line(), *(self._visits if self._preparation.lead_time else ())]
+        leases = {page.lease_id for page in pages if not is_request(page)}
+        return list(leases), list({page.host for page in pages if is_request(page)})
 
     def leases_ending_by(self, moment: float) -> dict[int, float]:
         """The leases that end before `moment`: for each id the monotonic time of its end."""
@@ -258,7 +261,7 @@ class InHand:
 
     def _make_ready(self, page: Page) -> None:
         self._move(page, READY)
-        (self._ready_extras if page.kind == "extra" else self._ready).append(page)
+        (self._ready_extras if is_request(page) else self._ready).append(page)
 
     # ---- robots.txt
 
@@ -415,10 +418,17 @@ class InHand:
             return
         lease.until = math.inf  # it is not extended again
         for page in list(lease.pages.values()):
-            if self.try_settle(page):
-                self._move_to_end(page, OVER)
-                self._leave_lease(page, "expired")
+            if self.lose(page):
                 self.to_do.append(CancelVisit(page))
+
+    def lose(self, page: Page) -> bool:
+        """Ends a page of which the database learns nothing: its lease has ended, or will end. Returns False if the page
+        was settled before."""
+        if is_first := self.try_settle(page):
+            self._move_to_end(page, OVER)
+            if not is_request(page):
+                self._leave_lease(page, "expired")
+        return is_first
 
     # ---- the database learns what became of pages
 

@@ -26,9 +26,10 @@ class LeaseKeeper:
             self.runner.in_hand.drop_late(time.monotonic())
             self.runner.catch_up()
             self.missed_slots.tell_sometimes()
-            if leases := self.runner.in_hand.leases_before_requests():
-                blocked = await self.database.blocked_pages(leases)
-                self.runner.in_hand.give_back("blocked", pages=blocked)
+            leases, hosts = self.runner.in_hand.before_requests()
+            if leases or hosts:
+                blocked_pages, blocked_hosts = await self.database.blocked_pages(leases, hosts)
+                self.runner.in_hand.give_back("blocked", blocked_hosts, blocked_pages)
                 self.runner.catch_up()
 
     async def extend_leases_for_ever(self) -> None:

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import psycopg
 
 from recrawl.client import robots
-from recrawl.client.answers import Result
+from recrawl.client.answers import Result, storable_url
 from recrawl.client.database import Database, NoHost
 from recrawl.client.in_hand import ROBOTS_FAILED, Answered
 from recrawl.client.page import Kind, Page, request_row
@@ -116,6 +116,9 @@ class OwnRequests:
                     "%s was reported without its body, so its rules are not known: pass body to report()", request.url
                 )
             if not found.redirect_to:
+                if redirects and result["status"] in (429, 503):  # blocks the host that answered, too
+                    wait = result.get("retry_after")
+                    await self._database.set_robots(request.url, result["status"], None, None, wait)
                 return found, result
             try:
                 target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)
@@ -142,7 +145,7 @@ class OwnRequests:
     def extra_request(self, url: str, meta: object) -> "asyncio.Future[None]":
         self.extras += 1
         is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._begin(self._request_extra(url, meta, is_over))
+        self._begin(self._request_extra(storable_url(url), meta, is_over))
         return is_over
 
     async def _request_extra(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:

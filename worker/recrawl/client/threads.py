@@ -17,8 +17,8 @@ Result = TypeVar("Result")
 
 
 class ThreadedClient:
-    """It has the arguments of Client. Pages are visited in threads. A visit that has begun cannot be
-    stopped."""
+    """It has the arguments of Client. Pages are visited in threads. A visit that has begun cannot be stopped: if it
+    still runs when the client ends, its page stays leased until its lease ends."""
 
     def __init__(self, dsn: str, **options: Unpack[Options]) -> None:
         self._stops_on_signals = options.pop("stop_on_signals", False)
@@ -99,7 +99,13 @@ class ThreadedClient:
         an exception, the page is reported with status 0."""
 
         async def in_thread(page: Page) -> None:
-            await self._loop.run_in_executor(self._pool, visit, page)
+            call = self._pool.submit(visit, page)
+            try:
+                await asyncio.wrap_future(call)
+            except asyncio.CancelledError:
+                if call.running():  # nothing can stop a thread. No other crawler may get the page yet
+                    self.client.lose(page)
+                raise
 
         self._loop.call_soon_threadsafe(self.client.spawn, in_thread, page)
 
