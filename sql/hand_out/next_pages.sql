@@ -1,6 +1,6 @@
 -- next_pages: hands out pages. A host stands in two queues of hosts: one for its due revisits, one for its new pages
--- (common/host_queues.sql). A page that is handed out gets a due time in its queue that is later than the end of its lease.
--- So no call has to look at leases: each page that is due may be handed out.
+-- (common/host_queues.sql). A page that is handed out gets a due time in its queue that is later than the end of its
+-- lease. So no call has to look at leases: each page that is due may be handed out.
 --
 --   1. Check the arguments. Stop if the crawl is paused.
 --   2. Do upkeep if it is due.

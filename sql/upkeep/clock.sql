@@ -34,8 +34,8 @@ create or replace function small_step() returns interval
 language sql immutable parallel safe
 return interval '1 minute';
 
--- Remembers the time of the latest tick. Returns whether it lies in the future, so the clock was ahead. After a crash or
--- a failover it skips ids, so that none is given twice (skip_lost_ids).
+-- Remembers the time of the latest tick. Returns whether it lies in the future, so the clock was ahead. After a crash
+-- or a failover it skips ids, so that none is given twice (skip_lost_ids).
 create or replace function remember_tick(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: inherited

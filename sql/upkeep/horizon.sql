@@ -40,8 +40,8 @@ begin atomic
     where b.last_value >> c.class & 1 = 1;
 end;
 
--- Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. If two sessions
--- write at the same time, one change may be lost. The next tick finds the class again.
+-- Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. If two
+-- sessions write at the same time, one change may be lost. The next tick finds the class again.
 create or replace function note_classes(classes bigint) returns void
 language plpgsql volatile as $$
 -- plans: inherited

@@ -1,6 +1,6 @@
 -- Changes of a host that reports, robots.txt, people and the drain cause: the functions block a host, count its
--- failures, forgive a strike, move its next slot, set its crawl delay, and end its wait for a leased page. They lock the
--- rows of the hosts that they change. Several hosts are locked in order of id, or without waiting.
+-- failures, forgive a strike, move its next slot, set its crawl delay, and end its wait for a leased page. They lock
+-- the rows of the hosts that they change. Several hosts are locked in order of id, or without waiting.
 
 -- Computes again when a host is ready, after one of its columns changed.
 create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void

@@ -127,6 +127,7 @@ class Host:
     gap: timedelta | None = None
     crawl_delay: timedelta | None = None
     last_start: datetime = NEVER  # the next slot is a gap later
+    late_start: datetime = NEVER  # of the last request that began after its slot
     starts: list[datetime] = field(default_factory=list)  # of all slots but those that came back
     free_from: datetime | None = None  # the first slot that came back after all of these
     patience: timedelta = timedelta(0)  # a shorter default_gap is noticed when the gap it replaces is over
@@ -183,7 +184,9 @@ class Model:
     hosts: dict[str, Host] = field(default_factory=dict)
     pages: dict[int, Page] = field(default_factory=dict)
     holds: dict[tuple[int, int], Hold] = field(default_factory=dict)  # by lease and page
-    crawl_delays: dict[str, timedelta] = field(default_factory=dict)  # what the report that is taken in says of hosts
+    # What the report that is taken in says of hosts:
+    crawl_delays: dict[str, timedelta] = field(default_factory=dict)
+    late_starts: dict[str, datetime] = field(default_factory=dict)
 
     def per_day(self, page: Page) -> float:
         of_rate = self.frequency if page.rate is None else single(page.rate)
@@ -208,8 +211,14 @@ class Model:
         if self.gap(name) > before and host.last_start != NEVER:
             host.last_start += timedelta(microseconds=1)
 
-    def crawl_delays_change(self, t: datetime) -> None:
+    def hosts_change(self, t: datetime) -> None:
         """A report sets the crawl delays of hosts after it has moved their slots by all of its results."""
+        for name, began in self.late_starts.items():
+            host = self.hosts[name]
+            if began > t - self.gap(name):  # no slot that was given comes back
+                host.last_start = max(began, host.last_start + timedelta(microseconds=1))
+                host.late_start, host.put = began, t  # it stands in line anew
+        self.late_starts = {}
         for name, delay in self.crawl_delays.items():
             if delay != self.hosts[name].crawl_delay:
                 self.hosts[name].put = t
@@ -331,6 +340,7 @@ class Model:
         assert host.blocked_until <= t and host.busy_until <= t, "the host is blocked or busy"
         gap = self.gap(row["host"])
         assert slot >= host.last_start + gap, "a slot is given twice"
+        assert slot >= host.late_start + gap, "a late request is forgotten"
         assert slot >= min(max(host.starts, default=NEVER) + gap, host.free_from or slot + TINY), (
             "two requests may start closer than the gap"
         )
@@ -440,8 +450,7 @@ class Model:
         if code == "duplicate":
             return None
         if said and (hold is None or said > hold.start_by):
-            if min(said, t) > host.last_start:
-                host.last_start, host.put = min(said, t), t  # it stands in line anew
+            self.late_starts[page.host] = max(self.late_starts.get(page.host, NEVER), min(said, t))
             host.starts.append(min(said, t))
             host.free_from = None
         if "crawl_delay" in result:

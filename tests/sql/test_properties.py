@@ -420,7 +420,7 @@ class Crawling(RuleBasedStateMachine):
                 wanted = None if due.year == 9999 else max(due, crawl.now, blocked_until)
                 assert answer["next_fetch_at"] == wanted
                 page.due = due
-        model.crawl_delays_change(crawl.now)
+        model.hosts_change(crawl.now)
         model.unused(declined, crawl.now)
 
     def state(self, url: str | None) -> str | None:
