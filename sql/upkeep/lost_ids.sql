@@ -1,5 +1,5 @@
--- Makes sure that no id is given twice after a crash or a failover. An asynchronous standby that becomes the primary may
--- lack the last changes of the old primary, and a server that was killed may have lost transactions with
+-- Makes sure that no id is given twice after a crash or a failover. An asynchronous standby that becomes the primary
+-- may lack the last changes of the old primary, and a server that was killed may have lost transactions with
 -- synchronous_commit = off. Crawlers and workers still use ids of these changes. An id that was given a second time
 -- would do harm:
 --
