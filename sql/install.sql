@@ -21,7 +21,7 @@
 --
 -- The life of a page:
 --
---     add_pages, a link                          next_pages (has locked the host)
+--     add_pages, a link, fetch_now, jobs         next_pages (has locked the host)
 --          │                                              │
 --          ▼         drain (has locked the host)          ▼
 --     ┌─────────┐   ┌─────────────────────────────┐   ┌───────┐   A leased page is in queue too: at its expected next
@@ -29,10 +29,10 @@
 --     │         │   │ queue:    by due time       │   │       │   (held_due).
 --     └─────────┘   └─────────────────────────────┘   └───────┘
 --          ▲                                              │
---          ├── report, if the page is not due at held_due ┤
+--          ├── report, if it died or is not due then ─────┤
 --          └── release, or the lease has ended ───────────┘
 --
--- queue and new_page change only while the row of the host is locked. An entry of the inbox locks no host.
+-- queue and new_page change only while the row of the host is locked. To write an entry of the inbox locks no host.
 --
 -- NAME_at(t, …) does its work as of the time t. NAME, if there is one, calls it with the present time. Simulations and
 -- tests pass other times.

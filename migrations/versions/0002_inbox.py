@@ -38,6 +38,10 @@ COMMENTS = {
         "kept_out do not count."
     ),
     "column job.ok": "True if the run succeeded.",
+    "column setting.default_gap_since": (
+        "time: one minute after default_gap last became longer. A slot from before this time that was released is not "
+        "used again, because it may be too close to the next slot."
+    ),
     "column host.head_new_rank": (
         "No new page of the host has a lower rank. Index scans start at head_new_rank and head_new_id. null = there "
         "is no new page."

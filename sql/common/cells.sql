@@ -1,4 +1,5 @@
--- Converts times to the numbers that cells hold, and back. The view internal_state lists the cells.
+-- Converts times to the numbers that cells (sequences that hold a number or a time) store, and back. The view
+-- internal_state lists the cells.
 
 -- A time as a number that a sequence can store: microseconds since 1970.
 create or replace function micros(t timestamptz) returns bigint

@@ -1,8 +1,7 @@
--- blocked_pages: the leased pages, and the hosts with slots of take_slot, that were blocked after they were handed out.
--- A crawler that looks ahead has such pages when a host answers 429, or when an operator blocks the host.
+-- The leased pages whose hosts were blocked after next_pages, and the hosts that were blocked after take_slot. A
+-- crawler that looks ahead has such pages or slots when a host answers 429, or when an operator blocks the host.
 
-create or replace function blocked_pages_at(t timestamptz, lease_ids bigint[], hosts text[] default null)
-returns setof recrawl.blocked_page
+create or replace function blocked_pages_at(t timestamptz, lease_ids bigint[]) returns setof recrawl.blocked_page
 language sql stable as $$
 -- plans: lookups
     select l.lease_id, l.page_id, h.name, readable(h.blocked_until)
@@ -20,25 +19,36 @@ language sql stable as $$
     cross join lateral (
         select h.name, h.blocked_until from host h where h.host_id = p.host_id and h.blocked_until > t offset 0
     ) h
-    union all
-    select null, null, n.host, readable(h.blocked_until)
-    from (select distinct unnest(hosts) as host) n
-    cross join lateral (select host_id_of('blocked_pages', n.host) as host_id offset 0) i
-    cross join lateral (
-        select h.blocked_until from host h where h.host_id = i.host_id and h.blocked_until > t offset 0
-    ) h
 $$;
 
-create or replace function recrawl.blocked_pages(lease_ids bigint[], hosts text[] default null)
-returns setof recrawl.blocked_page
+create or replace function recrawl.blocked_pages(lease_ids bigint[]) returns setof recrawl.blocked_page
 language sql volatile security definer as $$
-    select * from blocked_pages_at(clock_timestamp(), lease_ids, hosts)
+    select * from blocked_pages_at(clock_timestamp(), lease_ids)
 $$;
 comment on function recrawl.blocked_pages is
 'Returns the pages that you have leased and whose hosts are blocked. Call it once a second.
 
 * lease_ids: your leases. Pages that you reported or released are left out.
-* hosts: hosts for which you have a slot of take_slot. A row without a page says that the host is blocked.
 
 A host is blocked after 429, 503 or many failures, or by block_host. Do not request these pages: release them.';
 grant execute on function recrawl.blocked_pages to recrawl_crawler;
+
+create or replace function blocked_hosts_at(t timestamptz, hosts text[]) returns setof text
+language sql stable as $$
+-- plans: lookups
+    select n.host
+    from (select distinct unnest(hosts) as host) n
+    cross join lateral (select host_id_of('blocked_hosts', n.host) as host_id offset 0) i
+    where exists (select from host h where h.host_id = i.host_id and h.blocked_until > t)
+$$;
+
+create or replace function recrawl.blocked_hosts(hosts text[]) returns setof text
+language sql volatile security definer as $$
+    select * from blocked_hosts_at(clock_timestamp(), hosts)
+$$;
+comment on function recrawl.blocked_hosts is
+'Returns those of the hosts that are blocked. Call it once a second while you have slots of take_slot, and make no
+request to these hosts.
+
+* hosts: names or addresses, without port.';
+grant execute on function recrawl.blocked_hosts to recrawl_crawler;

@@ -1,4 +1,4 @@
--- What the job allocate reads: pages, hosts, new pages, and the fetches of the last day.
+-- The input of the job allocate: pages, hosts, new pages, and the fetches of the last day.
 
 -- The job reads millions of these rows. So the view uses single columns of host_terms: with whole rows of it, and with
 -- more joins with tables of one row, it took 1.4 times the CPU time.

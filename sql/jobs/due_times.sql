@@ -1,4 +1,5 @@
--- Moves the due times of pages to the new frequencies, for the job allocate, set_rate and set_interval.
+-- Moves due times: to new frequencies (allocate, set_rate, set_interval), and between the late pages of a host
+-- (allocate).
 
 -- Brings forward the pages that are due more than one new interval from now. Returns their number. New prices change
 -- the frequencies immediately, but without this function the due time of a page would usually change only with its next

@@ -1,4 +1,4 @@
--- Stores what the job allocate has computed.
+-- Stores the prices and other terms of hosts, and the record of the run, for the job allocate.
 
 -- Stores an allocation: the terms of each host that took part, and the common terms as host 0.
 --

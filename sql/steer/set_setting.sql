@@ -77,7 +77,8 @@ begin
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
     if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then
-        -- The new gap counts from the commit, which is hardly a minute away.
+        -- Until the commit next_pages gives slots with the old gap. These must not come back either. So the time is a
+        -- minute later: this transaction should not stay open for longer.
         update setting set default_gap_since = t + interval '1 minute';
     end if;
     if name in ('budget', 'discovery') then

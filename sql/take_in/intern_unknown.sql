@@ -27,11 +27,13 @@ declare
     made made_page[];
 begin
     with
-    -- The URLs with their hosts, and the number of pages that each host may have. Targets of redirects come first.
+    -- The URLs with their hosts, and the number of pages that each host may have. Links and targets of redirects are
+    -- numbered separately.
     url as (
         select u.*, h.host_id, coalesce(h.max_pages, s.max_pages_per_host) as max_pages,
                row_number() over (
-                   partition by h.host_id order by (u.given).left_host is null, u.ord) as nth_of_host
+                   partition by h.host_id, (u.given).left_host is not distinct from h.host_id order by u.ord
+               ) as nth_of_host
         from unnest(urls) as u
         cross join setting s
         cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = u.host offset 0) h

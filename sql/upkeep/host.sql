@@ -1,6 +1,6 @@
--- Changes of a host that reports, robots.txt, people and the drain cause: the functions block a host, count its
--- failures, forgive a strike, move its next slot, set its crawl delay, and end its wait for a leased page. They lock
--- the rows of the hosts that they change. Several hosts are locked in order of id, or without waiting.
+-- Changes a host after reports, robots.txt, acts of people and the drain: blocks it, counts its failures, forgives a
+-- strike, moves its next slot, sets its crawl delay, ends its wait for a leased page. The functions lock the rows of
+-- the hosts that they change. Several hosts are locked in order of id, or without waiting.
 
 -- Computes again when a host is ready, after one of its columns changed.
 create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void
@@ -106,15 +106,18 @@ begin
 end $$;
 
 -- Moves the next slot of a host after a request that began after its start_by, or without a slot. Then the gap is
--- measured from the start of the request. If the host has given later slots already, last_start_by grows by a
--- microsecond. Then it matches none of these slots, and none is given back: see last_start_by_after().
+-- measured from the start of the request. If the host has given later slots already, and the request began less than a
+-- gap ago, last_start_by grows by a microsecond. Then it matches none of these slots, and none is given back: see
+-- last_start_by_after().
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 begin
-    update host h set last_start_by = greatest(started_at, h.last_start_by + interval '1 microsecond')
+    update host h set last_start_by = greatest(
+        started_at,
+        h.last_start_by + case when started_at > t - gap_of(h, s) then interval '1 microsecond' else '0' end)
     from setting s
-    where h.host_id = push_slot.host_id and started_at > t - gap_of(h, s);
+    where h.host_id = push_slot.host_id and (started_at > h.last_start_by or started_at > t - gap_of(h, s));
     if found then
         perform renew_ready_at(host_id, t);
     end if;

@@ -127,7 +127,7 @@ class Host:
     gap: timedelta | None = None
     crawl_delay: timedelta | None = None
     last_start: datetime = NEVER  # the next slot is a gap later
-    late_start: datetime = NEVER  # of the last request that began after its slot
+    late_start: datetime = NEVER  # of the last request that began after its start_by
     starts: list[datetime] = field(default_factory=list)  # of all slots but those that came back
     free_from: datetime | None = None  # the first slot that came back after all of these
     patience: timedelta = timedelta(0)  # a shorter default_gap is noticed when the gap it replaces is over
@@ -184,7 +184,7 @@ class Model:
     hosts: dict[str, Host] = field(default_factory=dict)
     pages: dict[int, Page] = field(default_factory=dict)
     holds: dict[tuple[int, int], Hold] = field(default_factory=dict)  # by lease and page
-    # What the report that is taken in says of hosts:
+    # The changes of hosts in the present report:
     crawl_delays: dict[str, timedelta] = field(default_factory=dict)
     late_starts: dict[str, datetime] = field(default_factory=dict)
 
@@ -215,9 +215,12 @@ class Model:
         """A report sets the crawl delays of hosts after it has moved their slots by all of its results."""
         for name, began in self.late_starts.items():
             host = self.hosts[name]
-            if began > t - self.gap(name):  # no slot that was given comes back
-                host.last_start = max(began, host.last_start + timedelta(microseconds=1))
-                host.late_start, host.put = began, t  # it stands in line anew
+            is_recent = began > t - self.gap(name)
+            if is_recent or began > host.last_start:
+                # After a recent request no slot that was given comes back.
+                host.last_start = max(began, host.last_start + timedelta(microseconds=is_recent))
+                host.put = t  # it stands in line anew
+            host.late_start = max(host.late_start, began)
         self.late_starts = {}
         for name, delay in self.crawl_delays.items():
             if delay != self.hosts[name].crawl_delay:

@@ -43,16 +43,14 @@ def test_the_other_pages_of_a_blocked_host_are_told_of(crawl: Crawl, block: str)
     assert answer["blocked_until"] is None, "its host is not blocked"
 
 
-def test_hosts_with_slots_of_take_slot_are_told_of_too(crawl: Crawl) -> None:
+def test_blocked_hosts_are_listed_by_the_names_that_were_given(crawl: Crawl) -> None:
     looking_ahead(crawl)
     crawl.value("select count(*) from add_pages('{http://www.a.test/}', host => '{a.test}')")
     BLOCKS["block"](crawl)
-    rows = crawl.rows(
-        "select * from blocked_pages_at(%s, '{}', '{b.test, www.a.test, unknown.test, www.a.test}')", crawl.now
-    )
-    assert [(row["lease_id"], row["page_id"], row["host"]) for row in rows] == [(None, None, "www.a.test")]
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="blocked_pages: host must be a host name"):
-        crawl.rows("select * from blocked_pages_at(%s, '{}', '{a/b}')", crawl.now)
+    given = ["b.test", "www.a.test", "unknown.test", "www.a.test"]
+    assert crawl.rows("select blocked_hosts_at(%s, %s) as host", crawl.now, given) == [{"host": "www.a.test"}]
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="blocked_hosts: host must be a host name"):
+        crawl.rows("select blocked_hosts_at(%s, '{a/b}')", crawl.now)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

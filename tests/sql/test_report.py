@@ -196,7 +196,7 @@ def test_the_pages_of_a_full_host_may_move_on_it(crawl: Crawl) -> None:
 
 
 def test_a_redirect_has_room_on_a_full_host_although_its_report_brings_links(crawl: Crawl) -> None:
-    """The links, which found no room, took the room of the redirect. The page was missing."""
+    """Before, links that found no room took the room of the redirect, and the page counted as missing."""
     crawl.value("select set_host('a.test', max_pages => 2)")
     crawl.add("http://a.test/1", "http://a.test/2")
     page, _ = crawl.next(ahead=MINUTE)
@@ -408,7 +408,7 @@ def test_a_request_past_start_by_moves_the_next_slot_a_gap_beyond_it(crawl: Craw
 
 @pytest.mark.parametrize("first", ["report", "release"])
 def test_a_request_past_start_by_counts_although_later_slots_are_given_back(crawl: Crawl, first: str) -> None:
-    """They came back, and the next slot was less than a gap after the late request."""
+    """Before, these slots came back, and the next slot was less than a gap after the late request."""
     crawl.value("select set_setting('window_share', '0.1')")
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))
     page, *others = crawl.next(ahead=3 * SECOND)

@@ -27,8 +27,8 @@ are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two que
 These files stay as they were released. Version 0002 changed some things that they show, and corrected many comments.
 The tables below are as they are now. These things are different:
 
-* queue.sql: [inbox](#inbox) has fewer columns, and [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries. The
-  picture in queue.sql is the old one.
+* queue.sql: [inbox](#inbox) has fewer columns, and [drain.sql](../sql/upkeep/drain.sql) has the kinds of entries.
+  The life of a page in queue.sql is as in version 0001.
 * graph.sql: the table graph_news and the column opic.is_full are gone. The columns token and terms of graph_state are
   not used.
 * jobs.sql: the column allocation.worth is gone.

@@ -1,5 +1,5 @@
--- What explain_page says of why a live page is not handed out now: every reason, with the time until which it applies
--- if nothing else happens. The rules are the same as in next_pages. Explaining changes nothing.
+-- Explains why a live page is not handed out now: every reason, with the time until which it applies if nothing else
+-- happens. The rules are the same as in next_pages. Explaining changes nothing.
 --
 --     place            its lease has ended, or the page is in the inbox
 --     crawl or host    the crawl is paused, the host is blocked or busy, or the clock was ahead

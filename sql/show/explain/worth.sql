@@ -1,5 +1,4 @@
--- What explain_page says of the last report of a page, how often it is fetched and why, how often it changes, and its
--- value.
+-- Explains the last report of a page, how often it is fetched and why, how often it changes, and its value.
 
 -- Explains the last report of a page.
 create or replace function explain_last(t timestamptz, p page) returns setof recrawl.explanation

@@ -343,7 +343,7 @@ def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
     hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
-    assert hands.next() is page and hands.in_hand.before_requests() == ([page.lease_id], [])
+    assert hands.next() is page and hands.in_hand.leases_and_hosts_before_requests() == ([page.lease_id], [])
     hands.in_hand.give_back("blocked", hosts={"a.example"})
     assert not page.is_settled and hands.in_hand.try_begin(page, hands.now) == 0
     hands.catch_up()

@@ -153,8 +153,8 @@ class Client:
         return self._runner.spawn(visit, page)
 
     def lose(self, page: Page) -> None:
-        """For a visit that goes on after it was cancelled. The page stays leased until its lease ends, so that no other
-        crawler requests it at the same time."""
+        """Ends a page whose visit still runs and cannot be stopped. The page stays leased until its lease ends, so that
+        no other crawler requests it at the same time."""
         self._in_hand.lose(page)
 
     async def begins(self, page: Page) -> bool:

@@ -66,7 +66,8 @@ FUNCTIONS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
     "claim": "text",
     "extend_lease": "bigint, interval",
-    "blocked_pages": "bigint[], text[]",
+    "blocked_hosts": "text[]",
+    "blocked_pages": "bigint[]",
     "hint_change": "bigint[], float8, float8, timestamptz[]",
     "next_pages": "int, interval, interval, int, interval, text",
     "next_ready_at": "",
@@ -300,13 +301,12 @@ class Database:
         until: datetime | None = row.until
         return until
 
-    async def blocked_pages(self, lease_ids: list[int], hosts: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
-        """The pages of these leases whose hosts are blocked, and those of these hosts that are blocked."""
-        rows = await self._quick.call(
-            "select lease_id, page_id, host from recrawl.blocked_pages(%s::bigint[], %s::text[])", [lease_ids, hosts]
-        )
-        pages = {(row.lease_id, row.page_id) for row in rows if row.page_id is not None}
-        return pages, {row.host for row in rows if row.page_id is None}
+    async def blocked_pages(self, lease_ids: list[int]) -> set[tuple[int, int]]:
+        rows = await self._quick.call("select lease_id, page_id from recrawl.blocked_pages(%s::bigint[])", [lease_ids])
+        return {(row.lease_id, row.page_id) for row in rows}
+
+    async def blocked_hosts(self, hosts: list[str]) -> set[str]:
+        return {row.host for row in await self._quick.call("select * from recrawl.blocked_hosts(%s) host", [hosts])}
 
     async def robots(self, urls: list[str]) -> list[Any]:
         return await self._quick.call(

@@ -14,7 +14,7 @@
      missed, unready, blocked, released, denied ──────────▶ UNSENT ─────────────▶ OVER
 
      in line, or RUNNING:
-     lost, because the lease has ended, or a thread still runs the visit ─────▶ OVER
+     lost: the lease has ended, or a thread still runs the visit ─────────────▶ OVER
 
 READY goes back to WAITING if the clock or the time for preparation has changed.
 
@@ -172,20 +172,20 @@ class InHand:
         """The ready pages whose turn it is. There are `concurrency` places, and as many again for the client's own
         requests with slots of their own, because a visit that waits for its extra request keeps its own place. None: no
         ready page has a place."""
-        if self._ready_extras and self.has_place_for_extra:
-            return self._ready_extras
-        if self._ready and len(self._visits) - len(self._extra_visits) < self._concurrency:
-            return self._ready
-        return None
+        has_place = len(self._visits) - len(self._extra_visits) < self._concurrency
+        extras = self._ready_extras
+        if extras and (self.has_place_for_extra or (has_place and extras[0].kind == "robots")):
+            return extras
+        return self._ready if self._ready and has_place else None
 
     @property
     def next_due(self) -> float | None:
         """The monotonic time at which `due` must be called."""
         return self._due[0][0] if self._due else None
 
-    def before_requests(self) -> tuple[list[int], list[str]]:
-        """Of pages in line, and of visits that may still prepare their requests: the leases, and the hosts of the
-        client's own requests."""
+    def leases_and_hosts_before_requests(self) -> tuple[list[int], list[str]]:
+        """The leases of pages, and the hosts of the client's own requests, that were not requested yet: those in line,
+        and those of visits that may still prepare their requests."""
         pages = [*self._in_line(), *(self._visits if self._preparation.lead_time else ())]
         leases = {page.lease_id for page in pages if not is_request(page)}
         return list(leases), list({page.host for page in pages if is_request(page)})
@@ -230,7 +230,7 @@ class InHand:
         """The page or robots.txt to request now. Gives back pages that are too late, ends pages that robots.txt
         denies."""
         while line := self._line_with_a_place():
-            takes_extra_place = line is self._ready_extras
+            takes_extra_place = line is self._ready_extras and self.has_place_for_extra
             page = line.popleft()
             if self.state(page) is not READY:
                 continue  # it was given back
@@ -261,7 +261,10 @@ class InHand:
 
     def _make_ready(self, page: Page) -> None:
         self._move(page, READY)
-        (self._ready_extras if is_request(page) else self._ready).append(page)
+        if page.kind == "robots":  # the target of a redirect: it may also take the place of a page
+            self._ready_extras.appendleft(page)
+        else:
+            (self._ready_extras if page.kind == "extra" else self._ready).append(page)
 
     # ---- robots.txt
 
@@ -422,8 +425,8 @@ class InHand:
                 self.to_do.append(CancelVisit(page))
 
     def lose(self, page: Page) -> bool:
-        """Ends a page of which the database learns nothing: its lease has ended, or will end. Returns False if the page
-        was settled before."""
+        """Ends a page, and tells the database nothing: the lease has ended, or will end by itself. Returns False if the
+        page was settled before."""
         if is_first := self.try_settle(page):
             self._move_to_end(page, OVER)
             if not is_request(page):

@@ -26,11 +26,13 @@ class LeaseKeeper:
             self.runner.in_hand.drop_late(time.monotonic())
             self.runner.catch_up()
             self.missed_slots.tell_sometimes()
-            leases, hosts = self.runner.in_hand.before_requests()
-            if leases or hosts:
-                blocked_pages, blocked_hosts = await self.database.blocked_pages(leases, hosts)
-                self.runner.in_hand.give_back("blocked", blocked_hosts, blocked_pages)
-                self.runner.catch_up()
+            leases, hosts = self.runner.in_hand.leases_and_hosts_before_requests()
+            if leases:
+                pages = await self.database.blocked_pages(leases)
+                self.runner.in_hand.give_back("blocked", pages=pages)
+            if hosts:
+                self.runner.in_hand.give_back("blocked", await self.database.blocked_hosts(hosts))
+            self.runner.catch_up()
 
     async def extend_leases_for_ever(self) -> None:
         """This is a loop of its own, because extending a lease may have to wait for a report on that lease."""

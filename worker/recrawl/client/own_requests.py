@@ -7,6 +7,7 @@ requests with slots of their own. Sitemaps are pages of the crawl, and their URL
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,9 +117,11 @@ class OwnRequests:
                     "%s was reported without its body, so its rules are not known: pass body to report()", request.url
                 )
             if not found.redirect_to:
-                if redirects and result["status"] in (429, 503):  # blocks the host that answered, too
-                    wait = result.get("retry_after")
-                    await self._database.set_robots(request.url, result["status"], None, None, wait)
+                if redirects and result["status"] in (429, 503):
+                    # The caller blocks only the first host. This blocks the host that answered.
+                    with suppress(psycopg.DataError):  # a URL that the database takes for no page
+                        wait = result.get("retry_after")
+                        await self._database.set_robots(request.url, result["status"], None, None, wait)
                 return found, result
             try:
                 target = await self._with_slot(found.redirect_to, "robots", tries=ROBOTS_TRIES)

@@ -58,7 +58,7 @@ class ThreadedClient:
         end = asyncio.run_coroutine_threadsafe(leave(), self._loop)
         try:
             end.result()
-        except KeyboardInterrupt:  # the end is cut short, but the pages in hand are given back
+        except KeyboardInterrupt:  # the end is cut short, but the pages that no thread visits are given back
             self._loop.call_soon_threadsafe(lambda: leaving and leaving.cancel())
             with suppress(CancelledError, TimeoutError):
                 end.result(5)

@@ -1,7 +1,7 @@
 """Computes the price of every host and puts it in force. From the price follows how often each page is fetched.
 
-Then it moves due times: those that are much too late for the new prices, those of too many or too few coming fetches,
-and those of late pages within a host.
+Then it moves due times: of pages that are due much too late for the new prices, of pages whose coming fetches do not
+fit the budget, and of late pages within a host.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""One function for each SQL function that the command line, intake and the jobs that run all the time call."""
+"""The SQL functions that the command line, intake and the jobs that run all the time call."""
 
 from collections import Counter
 from collections.abc import Sequence

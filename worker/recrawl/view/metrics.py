@@ -197,7 +197,7 @@ class Collector:
         self.counts = Counts()
         self.minutes_since: datetime | None = None
         self.runs_since: datetime | None = None
-        self.found: list[Metric] = []  # by the last read; empty if it failed
+        self.found: list[Metric] = []  # by the last read; empty until it has succeeded
         self.complaint = ""
         self.thread: threading.Thread | None = None
         self.starting = threading.Lock()
@@ -207,7 +207,9 @@ class Collector:
         reading = self.begin()
         reading.join(SCRAPE_TIMEOUT)
         found = [] if reading.is_alive() else self.found
-        yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, otherwise 0.", bool(found))
+        yield GaugeMetricFamily(
+            "recrawl_up", "1 if the last read of the database succeeded in time, otherwise 0.", bool(found)
+        )
         about = "Always 1. The label is the version of recrawl."
         yield family(GaugeMetricFamily, "recrawl_build_info{version}", about, {version("recrawl"): 1})
         yield from found

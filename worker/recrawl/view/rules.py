@@ -912,7 +912,8 @@ _rules += [
         "database_gone",
         "trouble",
         None,
-        "The worker runs, but PostgreSQL does not answer within 1.5 s. Crawlers probably get no pages.",
+        "The worker runs, but PostgreSQL does not answer within 1.5 s, and crawlers probably get no pages. "
+        "Or the metrics cannot be made: then the log of the worker says why.",
         Fix("database", "See whether PostgreSQL runs and accepts connections", "recrawl doctor"),
         alert=Alert("The database does not answer.", "recrawl_up == 0", "2m"),
     ),

@@ -62,7 +62,7 @@ class Bracket(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What frequencies are worth at a price. At an optimum `least` and `most` are the price itself, if any page is
+    """The worth of frequencies at a price. At an optimum `least` and `most` are the price itself, if any page is
     between its limits."""
 
     spent: float  # fetches
@@ -105,7 +105,8 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
     return (tried * far if high == math.inf else tried / far), math.inf
 
 
-# ---- the demand of pages at a price. In each of the following functions, a loop uses only loops above it
+# Each function below compiles loops for an objective. A loop uses only loops above it.
+# ---- the demand of pages at a price
 
 
 @cache

@@ -1,5 +1,5 @@
-"""Turns an allocation into rows of the table host_terms: row 0 holds for all hosts. The row of a host has what differs:
-its price, or its minimum frequency, for example."""
+"""Turns an allocation into rows of the table host_terms. The row with host_id 0 has the common terms. The row of a host
+has only the terms that differ, for example its price."""
 
 import math
 from dataclasses import dataclass
