@@ -205,6 +205,14 @@ def test_a_redirect_has_room_on_a_full_host_although_its_report_brings_links(cra
     assert crawl.page(page["url"])["state"] == "moved"
 
 
+def test_a_redirect_on_a_host_leaves_the_last_room_to_a_link(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', max_pages => 2)")
+    page = popped(crawl)
+    crawl.report(result_of(page, status=301, redirect_to="http://a.test/new", links=["http://a.test/link"]))
+    states = {row["url"]: row["state"] for row in crawl.rows("select url, state from page_status")}
+    assert states == {page["url"]: "moved", "http://a.test/new": "new", "http://a.test/link": "new"}
+
+
 def test_a_page_that_moves_again_and_again_fills_its_host_with_twice_its_pages_at_most(crawl: Crawl) -> None:
     crawl.value("select set_host('a.test', max_pages => 2)")
     (row,) = crawl.add("http://a.test/")
@@ -421,6 +429,14 @@ def test_a_request_past_start_by_counts_although_later_slots_are_given_back(craw
     crawl.release(page["lease_id"])
     following, *_ = crawl.next(ahead=4 * SECOND)
     assert following["fetch_at"] >= began + SECOND
+
+
+def test_a_late_request_counts_when_its_report_makes_the_gap_longer(crawl: Crawl) -> None:
+    page = popped(crawl)
+    began = crawl.now + 3 * SECOND
+    crawl.wait(5 * SECOND)
+    crawl.report(result_of(page, fetched_at=began.isoformat(), crawl_delay=10))
+    assert SECOND > crawl.host("a.test")["next_slot_at"] - (began + 10 * SECOND) >= timedelta(0)
 
 
 def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl: Crawl) -> None:

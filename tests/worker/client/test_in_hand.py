@@ -181,6 +181,22 @@ def test_the_first_page_of_a_site_gives_its_slot_to_robots_txt_and_others_wait_f
     assert hands.next() is second and hands.next() is third
 
 
+@pytest.mark.parametrize("taken_by", ["extra", "page"])
+def test_the_target_of_a_redirected_robots_txt_takes_any_place(taken_by: Kind) -> None:
+    hands = Hands()
+    for n in range(CONCURRENCY + 1):
+        hands.rules[f"http://{n}.example"] = Access.ALLOWED
+        if taken_by == "extra":
+            hands.add(f"{n}.example", 0, 5, "extra")
+        else:
+            hands.start_waiting(hands.lease((f"{n}.example", 0), window=5))
+    hands.pass_time(1)
+    assert len([page for _ in range(CONCURRENCY + 1) if (page := hands.next())]) == CONCURRENCY
+    target = hands.add("www.example", 0, 5, "robots")
+    hands.pass_time(1)
+    assert hands.next() is target and hands.next() is None
+
+
 def test_extra_requests_on_new_sites_keep_to_their_places() -> None:
     """The requests for their robots.txt were not counted, so all of them went out at once."""
     hands = Hands()
