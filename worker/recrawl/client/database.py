@@ -42,7 +42,8 @@ STYLES = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
 LIMIT = "54"  # the class of errors for a call that is too large for the server. A second try would fail too
 # The database is away. After a failover the old primary may still answer, but it refuses to write.
 AWAY = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
-# These errors end the call, but not the connection. They are no fault of the call, so it is made again.
+# These errors end the call, but not the connection. They are no fault of the call, so it is made again. They are
+# OperationalErrors, so AWAY contains them.
 IN_THE_WAY = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.LockNotAvailable,

@@ -130,9 +130,7 @@ class InHand:
         self._ready_extras: deque[Page] = deque()  # extra requests, and targets of redirects of a robots.txt
         self._robots_requests: dict[str, RobotsRequest] = {}  # by site
         self._visits: set[Page] = set()  # each takes a place, see _line_with_a_place()
-        # The visits that take a place for extra requests: those of _ready_extras, and each robots.txt that an extra
-        # request needs first.
-        self._extra_visits: set[Page] = set()
+        self._extra_visits: set[Page] = set()  # those of _visits that take a place of extra requests
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the runner
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
         self._settling = threading.Lock()
@@ -169,9 +167,14 @@ class InHand:
         return len(self._extra_visits) < self._concurrency
 
     def _line_with_a_place(self) -> deque[Page] | None:
-        """The ready pages whose turn it is. There are `concurrency` places, and as many again for the client's own
-        requests with slots of their own, because a visit that waits for its extra request keeps its own place. None: no
-        ready page has a place."""
+        """The ready pages whose turn it is. None: no ready page has a place. There are `concurrency` places for pages,
+        and as many again for extra requests, because a visit that waits for its extra request keeps its own place:
+
+            a page                                         takes a place of pages
+            an extra request                               takes a place of extra requests
+            a robots.txt in the slot of one of these       takes the same place as that one would
+            the target of a redirect of a robots.txt       takes a place of extra requests, otherwise one of pages
+        """
         has_place = len(self._visits) - len(self._extra_visits) < self._concurrency
         extras = self._ready_extras
         if extras and (self.has_place_for_extra or (has_place and extras[0].kind == "robots")):

@@ -56,7 +56,11 @@ class Unpinned:
 
 @dataclass(frozen=True)
 class AllocationInput:
-    """Arrays of pages are in order of their hosts."""
+    """Arrays of pages are in order of their hosts.
+
+    Host h of `hosts`, `blocked_for`, `starts` and of each Web is one of the planned hosts. `slots` and
+    `slots_with_half_the_gap` have all hosts; `[slots.is_planned]` takes the planned ones from such an array.
+    """
 
     today: float  # days since 1970, when it was read
     hosts: NDArray[np.int64]

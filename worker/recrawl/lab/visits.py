@@ -75,6 +75,9 @@ class VisitTerms(NamedTuple):
 def changed_once(a, b, w):  # type: ignore[no-untyped-def]
     """The belief after a visit that found the page changed, once or more often.
 
+    The belief about the rate is a Gamma distribution: as if `a` changes had been seen in `b` days. `w` = the days since
+    the visit before. sql/common/rate.sql is the same in SQL.
+
     With s = w/(b+w) and q = P(unchanged)/P(changed), the posterior's mean is (a/b)·(1 + qs) and its variance
     (a/b²)·(1 + qs(2 − s) − as²q(1 + q)). Textbooks use differences of 1 − (b/(b+w))^a, ^(a+1) and ^(a+2). Their result
     is the same, but they lose every digit if w << b or a << 1. This form does not, and needs no special case there.

@@ -131,24 +131,25 @@ def split_budget(
         guaranteed, retries = revisits_without_budget, 0.0
     else:
         guaranteed = (1 - slots.discovery) * budget
-    taken = np.where(slots.is_planned, slots.sure_of_revisits, 0.0)
-    new = np.zeros(len(taken))
-    allowed, allowed_and_left = budget - guaranteed, list[tuple[float, float]]()  # one pair for each round
+    guaranteed_new = budget - guaranteed  # infinite without a budget
+    revisits_on_host = np.where(slots.is_planned, slots.sure_of_revisits, 0.0)
+    new = np.zeros(len(revisits_on_host))
+    allowed, allowed_and_left = guaranteed_new, list[tuple[float, float]]()  # one pair for each round
     for _ in range(ROUNDS):
-        before, new = new, slots.new_pages.shared_out(slots.for_new_pages(taken), allowed)
+        before, new = new, slots.new_pages.shared_out(slots.for_new_pages(revisits_on_host), allowed)
         if allowed_and_left and np.abs(new - before).sum() <= TOLERANCE * before.sum():
             new = before  # the cap and the allocation of the last round were computed with `before`
             break
         cap = slots.for_revisits(new)
-        for_old = guaranteed if budget == math.inf else budget - min(float(new.sum()), budget - guaranteed)
-        for_retries = min(retries, for_old / 2)
-        allocation, taken[slots.is_planned] = allocate(cap, for_old - for_retries, price)
+        for_old_pages = guaranteed if budget == math.inf else budget - min(float(new.sum()), guaranteed_new)
+        for_retries = min(retries, for_old_pages / 2)
+        allocation, revisits_on_host[slots.is_planned] = allocate(cap, for_old_pages - for_retries, price)
         price = allocation.price_to_try
-        allowed_and_left.append((allowed, max(budget - guaranteed, budget - allocation.spent - for_retries)))
-        allowed = min(budget, max(budget - guaranteed, _next_allowed(allowed_and_left)))
+        allowed_and_left.append((allowed, max(guaranteed_new, budget - allocation.spent - for_retries)))
+        allowed = min(budget, max(guaranteed_new, _next_allowed(allowed_and_left)))
     both = allocation.spent + float(new.sum())
     whole = budget if budget < math.inf else both
-    return BudgetSplit(whole, new, for_old - for_retries, for_retries, cap, allocation)
+    return BudgetSplit(whole, new, for_old_pages - for_retries, for_retries, cap, allocation)
 
 
 def _next_allowed(allowed_and_left: list[tuple[float, float]]) -> float:

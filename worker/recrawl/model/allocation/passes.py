@@ -347,11 +347,14 @@ def fill_loop(objective: Objective) -> Any:
             # demand smaller.
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):
                 # At the common price `high` the pages of this host want more than its cap. So the host gets a price of
-                # its own, above `high`: the price at which its cap is what they want.
+                # its own, above `high`: the price at which its cap is what they want. `high` is the low end of this
+                # search, and its first try: it buys too much, but its slope gives Newton's first step.
                 bounds, no_cap = np.array([0, value.size]), np.array([math.inf])
                 of_host = LimitedPages(value, rate, bounds, no_cap, pages.floor[host : host + 1], ceiling)
                 lower, _, upper, _, share_at_lower = search(of_host, cap[host], high, at_high[host : host + 1], high)
             else:
+                # At `low` a host may want more than its cap, and gets only the cap there. So its pages get a smaller
+                # share of their frequencies at `low` than those of other hosts.
                 lower, at_lower, upper, at_upper = low, at_low[host], high, at_high[host]
                 wanted = share_at_low * min(cap[host], at_lower) + (1.0 - share_at_low) * at_upper
                 share_at_lower = (wanted - at_upper) / (at_lower - at_upper) if at_lower > at_upper else 1.0
