@@ -33,6 +33,8 @@
 --          └── release, or the lease has ended ───────────┘
 --
 -- queue and new_page change only while the row of the host is locked. To write an entry of the inbox locks no host.
+-- The files of migrations/versions/0001_first stay as they were released: for the inbox read upkeep/drain.sql, and for
+-- columns migrations/README.md.
 --
 -- NAME_at(t, …) does its work as of the time t. NAME, if there is one, calls it with the present time. Simulations and
 -- tests pass other times.
@@ -83,6 +85,18 @@
 --     strike    a block in a row after 429, 503 or failures. Each strike doubles the next block
 --     terms     what the last allocation decided for a host: its price and its minimum frequency
 --     tick      one small step of upkeep
+--
+-- Forms that stand here again and again, and what each one is for:
+--
+--     offset 0                     in a subquery: the planner may not dissolve it. So its expressions are computed once,
+--                                  or its table is read by one index look-up for each row
+--     (x in (select …)) is true    the set is hashed in memory, and no join is made of it
+--     perform f() where c          if c then f()
+--     array || '{}'                unpacks a compressed array once, not at each use
+--     width_bucket(x, array)       binary search: the place of the last element that is at most x
+--     least(…), greatest(…)        ignore nulls
+--     where id between x and x order by id desc limit 1
+--                                  the row with this id, its newest version first: see plans.sql
 --
 -- `recrawl migrate` and `alembic upgrade head` run this file again when a file of sql/ has changed. By hand, on a
 -- migrated database: psql --single-transaction -f sql/install.sql

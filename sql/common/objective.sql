@@ -33,6 +33,9 @@ return v - (v * v / 2 - 1 + (1 + v) * exp(-least(v, 700)) - share) / (v * (1 - e
 -- Without a price the function returns no row. There is no price before the first allocation. If the budget is more
 -- than all pages can take, the common terms have no price. Then a host that took no part in the last allocation has
 -- none.
+--
+-- The queries are nested. Read them from the inside: the terms; the weight, and the price as `asked` (at least 1e-100,
+-- at most 1e100); share = asked / weight; then u or v, below.
 create or replace function frequency_in_force(
     own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)

@@ -58,6 +58,8 @@ return case when rate * planned_days < 1e-6 then days
 -- one change of known age. If it is only known that there was at least one change, the result is the Gamma distribution
 -- with the mean and the variance of the exact one.
 --
+-- The queries are nested. Read them from the inside: kept, a and b, worth, s and surprise, q, mean and variance.
+--
 -- a, b: the belief before the fetch, as changes in days. If it is only known that there was a change, then:
 --
 --     P(no change) = (b / (b + worth))^a = exp(-surprise)    q = P(no change) / P(change)    s = worth / (b + worth)

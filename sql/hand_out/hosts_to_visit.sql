@@ -54,8 +54,8 @@ begin
     return v;
 end $$;
 
--- Adds the next hosts of the queue of new pages to the visits, and locks them. The search begins at the class
--- first_class, usually the best. It takes as many hosts as are expected to give the pages.
+-- The same for the queue of new pages: class by class, and without a due time. The search begins at the class
+-- first_class, usually the best.
 create or replace function with_new_pages(v visits, a ask, pages int, pages_per_host numeric) returns visits
 language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)

@@ -65,6 +65,8 @@ select make_type('observation', '(at timestamptz, days real, changed boolean)',
     'A row of fetch_log: the columns of the same names.');
 select make_type('pulse_part', '(letters text, late real, skipped float8)',
     'The share of one result in a row of pulse: the columns of the same names.');
+-- A row with some nulls is in SQL neither null nor not null. So queries see whether a part applies by a column that it
+-- always has then: (page_after).state, (move).page_id, (host_update).host_id, (unused_slot).slot, (observation).at.
 select make_type('judgement', '(
     answer recrawl.report_result, is_on_lease boolean, is_observed boolean, page_after page_after,
     fetches_after fetches_after, meta jsonb, move page_move, host_update host_update, unused_slot slot_of_host,

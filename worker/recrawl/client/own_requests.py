@@ -2,6 +2,12 @@
 
 The robots.txt of a site is requested in the slot of the first page that needs it. `Client.extra_request` asks for
 requests with slots of their own. Sitemaps are pages of the crawl, and their URLs become pages too.
+
+How an answer comes back:
+
+    page.report ──▶ Runner ──┬─ robots, extra ──▶ InHand.end_settled ──▶ Answered ──▶ the future
+                             └─ sitemap ──▶ the future ──▶ _read_sitemap ──▶ Runner.finish
+    given back by InHand ──▶ Answered without a result ──▶ the future
 """
 
 import asyncio
@@ -51,7 +57,7 @@ class OwnRequests:
 
     def expect_answer_of(self, page: Page) -> None:
         """Begins to wait for the answer to a page that was yielded, if the client needs it."""
-        if page in self._runner.answers:
+        if page in self._runner.answers:  # it is a request of _with_slot
             return
         if page.kind == "robots":
             self._begin(self._learn_robots(page, self._runner.expect_answer(page)))
