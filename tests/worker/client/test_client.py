@@ -552,4 +552,4 @@ def test_an_end_that_is_interrupted_gives_back_what_no_thread_visits(url: str, d
     add(db, *(f"http://h{n}.example/" for n in range(20)))
     done = subprocess.run([sys.executable, "-c", IMPATIENT, url], stderr=subprocess.PIPE, text=True, timeout=60)
     assert "KeyboardInterrupt" in done.stderr and "was destroyed" not in done.stderr
-    assert sum(lease.unreported for lease in leases(db)) == 5, "those that threads visit"
+    assert sum(lease.unreported for lease in leases(db)) <= 5, "at most those that threads visit"

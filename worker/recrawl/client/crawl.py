@@ -152,7 +152,7 @@ class Client:
         exception, the page is reported with status 0."""
         return self._runner.spawn(visit, page)
 
-    def lose(self, page: Page) -> None:
+    def _lose(self, page: Page) -> None:
         """Ends a page whose visit still runs and cannot be stopped. The page stays leased until its lease ends, so that
         no other crawler requests it at the same time."""
         self._in_hand.lose(page)

@@ -104,7 +104,7 @@ class ThreadedClient:
                 await asyncio.wrap_future(call)
             except asyncio.CancelledError:
                 if call.running():  # nothing can stop a thread. No other crawler may get the page yet
-                    self.client.lose(page)
+                    self.client._lose(page)
                 raise
 
         self._loop.call_soon_threadsafe(self.client.spawn, in_thread, page)
