@@ -88,8 +88,8 @@
 --
 -- Forms that stand here again and again, and what each one is for:
 --
---     offset 0                     in a subquery: the planner may not dissolve it. So its expressions are computed once,
---                                  or its table is read by one index look-up for each row
+--     offset 0                     in a subquery: the planner may not dissolve it. So its expressions are computed
+--                                  once, or its table is read by one index look-up for each row
 --     (x in (select …)) is true    the set is hashed in memory, and no join is made of it
 --     perform f() where c          if c then f()
 --     array || '{}'                unpacks a compressed array once, not at each use

@@ -47,7 +47,7 @@ language sql volatile security definer as $$
     select * from blocked_hosts_at(clock_timestamp(), hosts)
 $$;
 comment on function recrawl.blocked_hosts is
-'Returns those of the hosts that are blocked. Call it once a second while you have slots of take_slot, and make no
+'Returns the hosts of the array that are blocked. Call it once a second while you have slots of take_slot, and make no
 request to these hosts.
 
 * hosts: names or addresses, without port.';

@@ -99,8 +99,7 @@ begin
                 select n.* from host_after(h, row(o.*)::host_visited, a) n)
         from visited o where h.ctid = o.host_tid returning h.new_class
     ),
-    -- Calls that come later find the classes of new pages that these hosts are in now. This is a query, so it runs only
-    -- because the last query reads it.
+    -- Later calls find the classes of new pages that these hosts are in now. It runs because the last query reads it.
     classes_noted as (
         select note_classes(bit_or(1::bigint << new_class)) from host_moved
     ),

@@ -125,8 +125,7 @@ begin
     perform nextval('host_ask_count') where s.budget_is_measured and host is not null;
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
-    -- 2. The condition holds if a tick is due; if the clock jumped back, because next_tick is far ahead then; and after
-    -- a crash, because next_tick begins anew.
+    -- 2. A tick is due, or the clock jumped back (next_tick is far ahead), or after a crash (next_tick begins anew).
     if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000) where may_lock_pages;
         perform remember_tick(t) where not may_lock_pages;   -- this calls skip_lost_ids()
@@ -143,11 +142,7 @@ begin
     for nth in 1 .. 100 loop
         -- 4
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, pages_per_host);
-        -- 5. If there is no host:
-        --
-        --     there were entries to apply           the same question again
-        --     there were none                       the same question again, with a look ahead
-        --     there were none, after a look ahead   the end
+        -- 5. No host. Apply entries, again and again while there are any. Then look ahead once. Then stop.
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
             if entries_left > 0 then
                 perform reap_at(t, 100) where may_lock_pages and this_lease is null;

@@ -1,4 +1,4 @@
--- The runs of batch jobs. (The SQL of the job vitals is in vitals/, that of upkeep in upkeep/tick.sql.)
+-- The runs of batch jobs. (The SQL of the job vitals is in vitals/, the SQL of upkeep in upkeep/tick.sql.)
 --
 -- Each job has at most one open run. A run may write only while it is open, and its token proves that (a fence). A lock
 -- could not do this, because a run has no open transaction between two writes.

@@ -130,7 +130,7 @@ class InHand:
         self._ready_extras: deque[Page] = deque()  # extra requests, and targets of redirects of a robots.txt
         self._robots_requests: dict[str, RobotsRequest] = {}  # by site
         self._visits: set[Page] = set()  # each takes a place, see _line_with_a_place()
-        self._extra_visits: set[Page] = set()  # those of _visits that take a place of extra requests
+        self._extra_visits: set[Page] = set()  # _visits that take a place of extra requests
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the runner
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
         self._settling = threading.Lock()
@@ -187,8 +187,8 @@ class InHand:
         return self._due[0][0] if self._due else None
 
     def leases_and_hosts_before_requests(self) -> tuple[list[int], list[str]]:
-        """The leases of pages, and the hosts of the client's own requests, that were not requested yet: those in line,
-        and those of visits that may still prepare their requests."""
+        """The leases of pages, and the hosts of the client's own requests, that were not requested yet: they are in line,
+        or their visits may still prepare the request."""
         pages = [*self._in_line(), *(self._visits if self._preparation.lead_time else ())]
         leases = {page.lease_id for page in pages if not is_request(page)}
         return list(leases), list({page.host for page in pages if is_request(page)})

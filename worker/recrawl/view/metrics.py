@@ -231,7 +231,7 @@ class Collector:
             self.count(seen)
             self.found = list(metrics(seen, self.counts.totals))
             self.complaint = ""
-        except Exception as error:  # whatever it is, recrawl_up is 0 until a read succeeds
+        except Exception as error:  # after any error recrawl_up is 0 until a read succeeds
             complaint = str(error).partition("\n")[0] if isinstance(error, psycopg.Error) else repr(error)
             if complaint != self.complaint:
                 log.warning("metrics: %s", complaint)

@@ -354,7 +354,7 @@ def fill_loop(objective: Objective) -> Any:
                 lower, _, upper, _, share_at_lower = search(of_host, cap[host], high, at_high[host : host + 1], high)
             else:
                 # At `low` a host may want more than its cap, and gets only the cap there. So its pages get a smaller
-                # share of their frequencies at `low` than those of other hosts.
+                # share of their frequencies at `low` than the pages of other hosts.
                 lower, at_lower, upper, at_upper = low, at_low[host], high, at_high[host]
                 wanted = share_at_low * min(cap[host], at_lower) + (1.0 - share_at_low) * at_upper
                 share_at_lower = (wanted - at_upper) / (at_lower - at_upper) if at_lower > at_upper else 1.0
