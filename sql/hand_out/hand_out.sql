@@ -100,9 +100,7 @@ begin
         from visited o where h.ctid = o.host_tid returning h.new_class
     ),
     -- Later calls find the classes of new pages that these hosts are in now. It runs because the last query reads it.
-    classes_noted as (
-        select note_classes(bit_or(1::bigint << new_class)) from host_moved
-    ),
+    classes_noted as (select note_classes(bit_or(1::bigint << new_class)) from host_moved),
     -- The arrays are in the order of page ids, because report() finds a page by binary search.
     leased as (
         insert into lease (lease_id, round, handed_out_at, lease_until, unreported, new_pages, page_ids, slots,

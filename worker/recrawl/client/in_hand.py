@@ -187,8 +187,8 @@ class InHand:
         return self._due[0][0] if self._due else None
 
     def leases_and_hosts_before_requests(self) -> tuple[list[int], list[str]]:
-        """The leases of pages, and the hosts of the client's own requests, that were not requested yet: they are in line,
-        or their visits may still prepare the request."""
+        """The leases of pages, and the hosts of the client's own requests, that were not requested yet: they are in
+        line, or their visits may still prepare the request."""
         pages = [*self._in_line(), *(self._visits if self._preparation.lead_time else ())]
         leases = {page.lease_id for page in pages if not is_request(page)}
         return list(leases), list({page.host for page in pages if is_request(page)})
