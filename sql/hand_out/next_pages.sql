@@ -86,11 +86,10 @@ end $$;
 -- The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the
 -- default gap.
 create or replace function expected_per_host(a ask, n int) returns numeric
-language sql stable as $$
-    select least(a.per_host, n, 1 + floor(
-               date_part('epoch', a.slots_until - a.slots_from)
-               / date_part('epoch', (a.s).default_gap + start_window((a.s).default_gap, (a.s).window_share))))::numeric
-$$;
+language sql stable parallel safe
+return least(a.per_host, n, 1 + floor(
+           date_part('epoch', a.slots_until - a.slots_from)
+           / date_part('epoch', (a.s).default_gap + start_window((a.s).default_gap, (a.s).window_share))))::numeric;
 
 create or replace function next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
