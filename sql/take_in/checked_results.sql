@@ -83,11 +83,13 @@ return (r.ord, problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetche
 
 -- The keys that an element of the array of report may have.
 create or replace function result_keys() returns text[]
-language sql stable as $$
-    select array_agg(k) from (
+language plpgsql stable as $$
+begin
+    return array(
         select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result, '{}')) - '{ord,problem,extras}'::text[])
-        union all select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}')))) keys (k)
-$$;
+        union all
+        select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}'))));
+end $$;
 
 -- Turns the elements of report's array into checked results. Raises if a value has the wrong type: data_exception, or
 -- program_limit_exceeded for an array of more than six dimensions. A time without a zone is UTC.

@@ -4,14 +4,15 @@
 
 -- Computes again when a host is ready, after one of its columns changed.
 create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void
-language sql volatile as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
+begin
     update host h set
         ready_at = greatest(h.head_due, when_free(h, s, t)),
         new_ready_at = when_free(h, s, t)
     from setting s
-    where h.host_id = renew_ready_at.host_id
-$$;
+    where h.host_id = renew_ready_at.host_id;
+end $$;
 
 -- Blocks a host until a time; null ends the block. Crawlers that hold pages of the host learn of the block by the
 -- answer of report() and by blocked_pages(). There is no NOTIFY, because its queue belongs to the whole server: any

@@ -454,3 +454,23 @@ def test_the_prices_of_many_hosts_are_written_without_comparing_each_host_with_a
     connection.execute(put, arguments)
     priced = "select count(*) from recrawl_internal.host_terms where is_capped is not null"
     assert connection.execute(priced).fetchone() == (hosts,)
+
+
+def test_a_crawler_calls_no_function_that_is_planned_at_each_call(crawl: Crawl) -> None:
+    """Before PostgreSQL 18 this is so for functions in SQL that are not inlined. One of them made a pop 4 % dearer."""
+    crawl.add("http://a.test/", "http://b.test/", "http://c.test/")
+    crawl.connection.execute("set track_functions = 'all'")
+    first, second, _ = crawl.next(ahead=SECOND)
+    crawl.report_ok([first])
+    crawl.rows(
+        "select * from report_pages_at(%s, %s, %s, '{200}', null, null, null, null, null)",
+        crawl.now, [second["page_id"]], [second["lease_id"]],
+    )  # fmt: skip
+    assert crawl.release(first["lease_id"]) == 1
+    crawl.rows("select pg_stat_force_next_flush()")
+    called = crawl.rows("""
+        select p.proname as name, l.lanname = 'sql' and p.prosqlbody is null as is_planned_each_time
+        from pg_stat_user_functions f join pg_proc p on p.oid = f.funcid join pg_language l on l.oid = p.prolang
+    """)
+    assert {"hand_out", "record_pages", "renew_ready_at"} <= {f["name"] for f in called}
+    assert [f["name"] for f in called if f["is_planned_each_time"]] == []
