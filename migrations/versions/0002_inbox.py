@@ -4,11 +4,11 @@ The other tables are allocation, budget_step, pulse, fetch_log, graph_news, grap
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
-measured budget leaves out. The new table moved_back has pages that their sites moved back. Each run of the job opic
-reads the whole graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy
-of the graph. Two columns of graph_state are not used any more. They stay, because a report reads the table and fails
-if it waits 300 ms for a lock on it. Comments change. Internal functions lose their comments in the database: the
-files of sql/ have them.
+measured budget leaves out. The new table moved_back has pages that their sites moved back. With the new index
+host_blocked, a report sees quickly that none of its hosts is or was blocked. Each run of the job opic reads the whole
+graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy of the graph. Two
+columns of graph_state are not used any more. They stay, because a report reads the table and fails if it waits 300 ms
+for a lock on it. Comments change. Internal functions lose their comments in the database: the files of sql/ have them.
 """
 
 from alembic import op
@@ -169,6 +169,7 @@ def upgrade() -> None:
         comment on table recrawl_internal.moved_back is
             'Pages that moved permanently, and that another page redirects to now. Upkeep brings them back.';
         comment on column recrawl_internal.moved_back.page_id is 'The page that moved, and comes back.';
+        create index host_blocked on recrawl_internal.host (host_id) where strikes > 0 or blocked_until is not null;
         create sequence recrawl_internal.host_ask_count minvalue 0 start 0;
         comment on sequence recrawl_internal.host_ask_count is
             'count: calls of next_pages that named a host, while the budget is measured. next_pages counts it. If the '
@@ -192,6 +193,7 @@ def downgrade() -> None:
         set calls = calls + (select last_value from recrawl_internal.host_ask_count);
         comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
         drop sequence recrawl_internal.host_ask_count;
+        drop index recrawl_internal.host_blocked;
         drop table recrawl_internal.moved_back;
         create table recrawl_internal.graph_news (
             page_id bigint

@@ -168,9 +168,9 @@ begin
     end if;
     select bool_or(h.blocked_until > t) as is_blocked, bool_or(h.strikes > 0) as is_struck into any_host
     from (select distinct unnest(done.hosts) as id) d
-    cross join lateral (                       -- newest version first: see plans.sql
+    cross join lateral (       -- in the index host_blocked, which has few hosts. Newest version first: see plans.sql
         select blocked_until, strikes from host
-        where host_id between d.id and d.id
+        where host_id between d.id and d.id and (strikes > 0 or blocked_until is not null)
         order by host_id desc
         limit 1
     ) h;

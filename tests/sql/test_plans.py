@@ -362,6 +362,15 @@ def test_a_report_updates_its_page_in_place(loaded: Loaded, ahead: str) -> None:
     assert counts(connection, "n_tup_hot_upd")["page"] - before_hot == updated
 
 
+@SHAPES
+def test_a_report_reads_no_row_of_hosts_that_were_never_blocked(loaded: Loaded, ahead: str) -> None:
+    connection = loaded()
+    pages = pop(connection, ahead)
+    before = counts(connection, "idx_tup_fetch")["host"]
+    report(connection, pages)
+    assert counts(connection, "idx_tup_fetch")["host"] == before
+
+
 # ---------------------------------------------------------------------------------------------- what people look at
 
 
