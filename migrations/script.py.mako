@@ -1,6 +1,6 @@
 """${message}. Locks: the tables that crawlers wait for while this version is applied."""
 
-from alembic import op
+from alembic import context, op
 
 revision = "${up_revision}"
 down_revision = "${down_revision}"
@@ -13,6 +13,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("""
-        alter table recrawl_internal.setting drop column …;
-    """)
+    # There is only a way to base: version 0001 drops everything.
+    if context.get_revision_argument() is not None:
+        raise SystemExit("there is no way back to version ${down_revision}: restore a backup from before the upgrade")

@@ -6,18 +6,18 @@ The inbox loses new_due and new_rank: an entry says where its page was. Where th
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
 measured budget leaves out. The new table moved_back has pages that their sites moved back. With the new index
 host_blocked, a report sees quickly that none of its hosts is or was blocked. Each run of the job opic reads the whole
-graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy of the graph. Two
-columns of graph_state are not used any more. They stay, because a report reads the table and fails if it waits 300 ms
-for a lock on it. Comments change. Internal functions lose their comments in the database: the files of sql/ have them.
+graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy of the graph.
+fetch_log and the setting keep_log go: only the command recrawl audit read the log. Two columns of graph_state are not
+used any more. They stay, because a report reads the table and fails if it waits 300 ms for a lock on it. Comments
+change. Internal functions lose their comments in the database: the files of sql/ have them.
 """
 
-from alembic import op
+from alembic import context, op
 
 revision = "0002"
 down_revision = "0001"
 
-# For the tables, columns and sequences whose comment in version 0001 is wrong or incomplete. downgrade() keeps these
-# comments, except for budget_step.calls.
+# For the tables, columns and sequences whose comment in version 0001 is wrong or incomplete.
 COMMENTS = {
     "table budget_step": (
         "Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages without "
@@ -104,10 +104,6 @@ COMMENTS = {
         "whether it changed, f = first fetch, m = missing, e = error, t = throttled, d = denied, s = stale, r = "
         "repeated, x = refused. A capital letter means that the last attempt of the page had failed."
     ),
-    "column fetch_log.days": (
-        "The days that the fetch counts for: the days since the fetch that it is compared with, or another number if "
-        "a hint brought the fetch forward."
-    ),
     "table vital_hour": (
         "One row per hour, computed from the rows of vital: sums of counts, means of states, and the longest "
         "ready_wait and inbox_wait."
@@ -148,6 +144,9 @@ def upgrade() -> None:
         alter table recrawl_internal.inbox drop column new_due, drop column new_rank;
         drop view if exists recrawl_internal.news_in_graph;
         drop table recrawl_internal.graph_news;
+        drop view if exists recrawl_internal.visit_to_audit;
+        drop table recrawl_internal.fetch_log;
+        alter table recrawl_internal.setting drop column keep_log;
         -- opic_run stays until the replay makes it anew, so that rights on it are kept. Until then its column is_full
         -- is true in each row, also for old runs that read only the changes.
         do $$ begin
@@ -188,39 +187,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("""
-        update recrawl_internal.budget_step
-        set calls = calls + (select last_value from recrawl_internal.host_ask_count);
-        comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
-        drop sequence recrawl_internal.host_ask_count;
-        drop index recrawl_internal.host_blocked;
-        drop table recrawl_internal.moved_back;
-        create table recrawl_internal.graph_news (
-            page_id bigint
-        ) with (
-            vacuum_truncate = off,
-            autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
-        );
-        alter table recrawl_internal.graph_news replica identity full;
-        comment on table recrawl_internal.graph_news is
-            'Pages whose place in the graph changed since a worker last read the graph.';
-        update recrawl_internal.graph_state set token = null, terms = null;
-        alter table recrawl_internal.opic add column is_full boolean not null default true;
-        alter table recrawl_internal.opic alter column is_full drop default;
-        alter table recrawl_internal.setting add column memory real not null default 500
-            constraint "memory must lie between 0 and 1e6 megabytes" check (memory between 0 and 1e6);
-        comment on column recrawl_internal.setting.memory is
-            'megabytes: the most memory in which a worker keeps the links between two runs of the job opic.';
-        alter table recrawl_internal.allocation add column worth float8;
-        comment on column recrawl_internal.allocation.worth is
-            'The sum of the values of all pages that took part; null = it was not recorded.';
-        alter table recrawl_internal.inbox add column new_due timestamptz, add column new_rank real;
-        update recrawl_internal.inbox i set
-            new_due = p.due_at, new_rank = case when p.due_at is null then -p.value end
-        from recrawl_internal.page p
-        where p.page_id = i.page_id and p.state = 'live';
-        comment on column recrawl_internal.inbox.new_due is
-            'The new due time of the page in queue; null = the page leaves queue.';
-        comment on column recrawl_internal.inbox.new_rank is
-            'The new rank of the page in new_page; null = the page leaves new_page.';
-    """)
+    # There is only a way to base: version 0001 drops everything.
+    if context.get_revision_argument() is not None:
+        raise SystemExit("there is no way back to version 0001: restore a backup from before the upgrade")

@@ -69,7 +69,7 @@ create or replace function record_pages(
     t timestamptz, results result[], leases locked_lease[], locked locked_pages, redirects bigint[]
 ) returns recorded
 language plpgsql volatile as $$
--- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
+-- plans: inherited; writes page, inbox, pulse; locks page by id
 declare
     rules judging_rules;
     turns text[];                      -- null if each page has one result, as is usual
@@ -101,18 +101,11 @@ begin
         insert into inbox (host_id, page_id, old_due, old_rank, failed)
         select (move).* from judged where (move).page_id is not null
     ),
-    -- Fetches that taught something about the rate.
-    logged as (
-        insert into fetch_log (part, page_id, at, days, changed)
-        select log_part(t, (rules.setting).keep_log), (answer).page_id, (observation).*
-        from judged
-        where (rules.setting).keep_log is not null and (observation).at is not null
-    ),
     -- The part of this report in the figures of its minute. Only if a worker ran in the last day: nothing else sums up
     -- the rows of pulse.
     counted as (
         insert into pulse (part, at, letters, late, skipped)
-        select log_part(t, pulse_kept()), t, j.letters, j.late, j.skipped
+        select log_part(t), t, j.letters, j.late, j.skipped
         from (select string_agg((pulse).letters, '') as letters,
                      array_agg((pulse).late) filter (where (pulse).late is not null) as late,
                      sum((pulse).skipped) as skipped

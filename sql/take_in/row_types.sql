@@ -61,16 +61,14 @@ select make_type('host_update', '(
     host_id bigint, throttled boolean, retry_after interval, status int, late_start timestamptz, freed_by bigint,
     crawl_delay interval)',
     'The changes that a result means for its host.');
-select make_type('observation', '(at timestamptz, days real, changed boolean)',
-    'A row of fetch_log: the columns of the same names.');
 select make_type('pulse_part', '(letters text, late real, skipped float8)',
     'The share of one result in a row of pulse: the columns of the same names.');
 -- A row with some nulls is in SQL neither null nor not null. So queries see whether a part applies by a column that it
--- always has then: (page_after).state, (move).page_id, (host_update).host_id, (unused_slot).slot, (observation).at.
+-- always has then: (page_after).state, (move).page_id, (host_update).host_id, (unused_slot).slot.
 select make_type('judgement', '(
     answer recrawl.report_result, is_on_lease boolean, is_observed boolean, page_after page_after,
     fetches_after fetches_after, meta jsonb, move page_move, host_update host_update, unused_slot slot_of_host,
-    observation observation, pulse pulse_part)',
+    pulse pulse_part)',
     'Everything that follows from a result. A part is null if it does not apply.');
 select make_type('lease_count', '(lease_id bigint, round int, pages int)',
     'How many pages of a row of lease a report took off it.');

@@ -54,12 +54,11 @@ end $$;
 -- not depend on it.
 create or replace function begin_pulling_in(t timestamptz) returns void
 language plpgsql volatile as $$
--- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds or waits for
+-- plans: whole; writes inbox, pulse; locks nothing that anybody holds or waits for
 begin
     update inbox i set at = i.at - (select max(at) from inbox) + clock_timestamp()
     from (select ctid as tid from inbox where at > clock_timestamp() + small_step() for update skip locked) f
     where i.ctid = f.tid;
-    delete from fetch_log where at > t + small_step();
     delete from pulse where at > t + small_step();
     -- near_budget() moves both counts near the budget at the next call of next_pages.
     perform setval('fetch_count', 0), setval('new_count', 0), setval('horizon_recheck', 1);

@@ -22,7 +22,7 @@ language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 declare
     parts constant int[] := array(
-        select log_part(at, pulse_kept()) from generate_series(since, until + interval '10 minutes', '10 minutes') at);
+        select log_part(at) from generate_series(since, until + interval '10 minutes', '10 minutes') at);
 begin
     insert into vital (
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,

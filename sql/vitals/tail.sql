@@ -16,7 +16,7 @@ declare
     fetches   bigint := 0;
 begin
     for nth in 0 .. 1 loop
-        part := 'pulse_' || mod(log_part(t, pulse_kept()) + 4 - nth, 4);
+        part := 'pulse_' || mod(log_part(t) + 4 - nth, 4);
         first := greatest(0, blocks_of(part::regclass) - most);
         execute format(
             'select max(at) filter (where expired is null) as last, min(at) as first, '

@@ -189,7 +189,11 @@ def test_a_look_ahead_of_months_and_days_that_cancel_is_what_is_left(crawl: Craw
 
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
-    [("longest_interval", "2 mons", "60 days"), ("default_gap", "90 min", "01:30:00"), ("keep_log", "1 day", "1 day")],
+    [
+        ("longest_interval", "2 mons", "60 days"),
+        ("default_gap", "90 min", "01:30:00"),
+        ("keep_vitals", "1 day", "1 day"),
+    ],
 )
 def test_settings_keep_what_intervals_come_to(crawl: Crawl, name: str, value: str, shown: str) -> None:
     crawl.value("select set_setting(%s, %s)", name, value)

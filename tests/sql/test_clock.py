@@ -79,7 +79,6 @@ def test_whatever_happens_under_a_clock_that_is_ahead_is_healed(crawl: Crawl, ah
     crawl.value("select set_host('h0.test', one_at_a_time => true)")
     crawl.value("select set_host('h1.test', gap => '2 minutes')")
     crawl.value("select set_setting('budget', '100000')")
-    crawl.value("select set_setting('keep_log', '10 days')")
     add_both_kinds(crawl)
     everything(crawl, chance, 10)
     right = crawl.now
@@ -97,7 +96,6 @@ def test_whatever_happens_under_a_clock_that_is_ahead_is_healed(crawl: Crawl, ah
         crawl.rows("select * from lease where handed_out_at > %s or lease_until > %s", crawl.now, soon + 8 * DAY) == []
     )
     assert crawl.rows("select * from page where greatest(fetched_at, reported_at) > %s", crawl.now) == []
-    assert crawl.rows("select * from fetch_log where at > %s", crawl.now) == []
     late = "select name from host where ready_at > greatest(head_due, blocked_until, %s) + '2 minutes 1 s'"
     assert crawl.rows(late, crawl.now) == []
     plausible = crawl.now + (8 * DAY if ahead > 9 * DAY else 18 * DAY)

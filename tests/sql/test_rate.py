@@ -398,59 +398,6 @@ def test_misuse_of_hint_change_is_refused(crawl: Crawl, arguments: str, message:
     assert error.value.diag.message_primary == message
 
 
-# ------------------------------------------------------------------------------------------------------ the fetch log
-
-
-def logged(crawl: Crawl) -> list[tuple[float, bool]]:
-    return [(row["days"], row["changed"]) for row in crawl.rows("select days, changed from fetch_log order by at")]
-
-
-def test_the_log_holds_what_taught_something_where_one_is_wanted(crawl: Crawl, page: Row) -> None:
-    fetched(crawl, DAY, changed=True)
-    assert logged(crawl) == []
-    crawl.value("select set_setting('keep_log', '30 days')")
-    fetched(crawl, DAY, changed=True)
-    fetched(crawl, 2 * DAY, changed=False)
-    fetched(crawl, DAY)
-    fetched(crawl, DAY, status=500)
-    fetched(crawl, DAY, changes=3)
-    assert logged(crawl) == [(1, True), (2, False), (2, True)]
-
-
-def test_the_log_keeps_as_long_as_asked_for_and_little_longer(crawl: Crawl, page: Row) -> None:
-    crawl.value("select set_setting('keep_log', '30 days')")
-    for day in range(100):
-        fetched(crawl, DAY, changed=bool(day % 2))
-        crawl.value("select rotate_log_at(%s)", crawl.now)
-        kept = crawl.value("select count(*) from fetch_log")
-        assert min(day + 1, 30) <= kept <= 46
-    crawl.value("select set_setting('keep_log', 'none')")
-    crawl.value("select rotate_log_at(%s)", crawl.now)
-    assert logged(crawl) == []
-
-
-def test_a_log_that_somebody_reads_is_emptied_later(crawl: Crawl, page: Row, url: str) -> None:
-    crawl.value("select set_setting('keep_log', '30 days')")
-    fetched(crawl, DAY, changed=True)
-    crawl.value("select set_setting('keep_log', 'none')")
-    with psycopg.connect(url) as reader:
-        reader.execute("select count(*) from recrawl_internal.fetch_log")
-        crawl.value("select rotate_log_at(%s)", crawl.now)
-        assert len(logged(crawl)) == 1
-    crawl.value("select rotate_log_at(%s)", crawl.now)
-    assert logged(crawl) == []
-
-
-def test_a_part_of_a_log_that_another_worker_empties_now_is_left_to_it(crawl: Crawl, page: Row, url: str) -> None:
-    crawl.value("select set_setting('keep_log', '30 days')")
-    fetched(crawl, DAY, changed=True)
-    crawl.value("select set_setting('keep_log', 'none')")
-    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as other:
-        other.execute("select rotate_log_at(%s)", [crawl.now])
-        crawl.value("select rotate_log_at(%s)", crawl.now)
-    assert logged(crawl) == []
-
-
 @pytest.mark.parametrize(("objective", "price"), [("harmonic", 5e29), ("delay", 1e-20)])
 def test_a_frequency_beyond_what_a_real_holds_is_clamped_and_spoils_no_report(
     crawl: Crawl, objective: str, price: float

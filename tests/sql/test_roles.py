@@ -522,7 +522,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
     url = new_database(template)
     with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
         crawl = Crawl(connection)
-        connection.execute("select set_setting('keep_log', '1 day'), set_setting('budget', '1000'), boost('a', 2)")
+        connection.execute("select set_setting('budget', '1000'), boost('a', 2)")
         crawl.add(*(f"http://{host}.test/" for host in "abcdef"))
         for changed in (None, True):
             crawl.report_ok(crawl.next(5), links=["http://a.test/", "http://b.test/"], changed=changed)
@@ -604,7 +604,7 @@ def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None
         store.schedule.due_jobs(connection)
         store.calls.tick(connection)
         store.calls.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
-    for read in (reads.pages_to_allocate, reads.hosts_to_allocate, reads.evidence, reads.logged_visits):
+    for read in (reads.pages_to_allocate, reads.hosts_to_allocate, reads.evidence):
         read(url)
     reads.graph(url)
 

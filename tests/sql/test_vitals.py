@@ -166,7 +166,7 @@ def test_each_report_counts_in_one_class_of_lateness(crawl: Crawl) -> None:
     """Two reports at each limit: one at the limit, one a second later."""
     late = [limit + more for limit in (60, 600, 3600, 21600, 86400) for more in (0, 1)]
     crawl.connection.execute(
-        "insert into pulse (part, at, letters, late) values (log_part(%(at)s, pulse_kept()), %(at)s, 'u', %(late)s)",
+        "insert into pulse (part, at, letters, late) values (log_part(%(at)s), %(at)s, 'u', %(late)s)",
         {"at": crawl.now, "late": late},
     )
     crawl.wait(MINUTE)
@@ -578,7 +578,7 @@ def test_the_last_reports_are_read_however_many_there_are(crawl: Crawl) -> None:
     crawl.connection.execute(
         """
         insert into pulse
-        select log_part(at, pulse_kept()), at, 'c'
+        select log_part(at), at, 'c'
         from (select %s::timestamptz - interval '10 ms' * (60000 - n) as at from generate_series(1, 60000) n) t
         """,
         [crawl.now],
@@ -594,7 +594,7 @@ def test_the_last_reports_are_read_however_many_there_are(crawl: Crawl) -> None:
 def test_a_crawl_that_has_just_begun_is_as_fast_as_it_is(crawl: Crawl, minutes: list[int], rate: float) -> None:
     for ago in minutes:
         crawl.connection.execute(
-            "insert into pulse values (log_part(%(at)s, pulse_kept()), %(at)s, repeat('c', 60))",
+            "insert into pulse values (log_part(%(at)s), %(at)s, repeat('c', 60))",
             {"at": crawl.now - ago * MINUTE},
         )
     row = crawl.row("select * from last_pulses(%s)", crawl.now)
@@ -820,6 +820,27 @@ def test_a_clock_that_is_ahead_for_a_moment_deletes_no_history(crawl: Crawl) -> 
     crawl.value("insert into vital_hour (at) values (%s) returning 1", crawl.now - DAY)
     crawl.value("select note_event(%s, 'job', 'x', 'y', null)", crawl.now - DAY)
     assert crawl.value("select forget_history_at(%s)", crawl.now + 3650 * DAY) == 0
+
+
+def test_pulse_is_emptied_a_part_at_a_time_and_later_if_somebody_reads_or_empties_it(crawl: Crawl, url: str) -> None:
+    crawl.connection.execute(
+        "insert into pulse (part, at, letters) values (log_part(%(t)s), %(t)s, 'u')", {"t": crawl.now}
+    )
+
+    def kept() -> int:
+        crawl.connection.execute("select rotate_log_at(%s)", [crawl.now])
+        return int(crawl.value("select count(*) from pulse"))
+
+    for _ in range(3):  # half of the 30 minutes that rows are kept at least, and the turn of each part
+        assert kept() == 1
+        crawl.wait(15 * MINUTE)
+    with psycopg.connect(url) as reader:
+        reader.execute("select count(*) from recrawl_internal.pulse")
+        assert kept() == 1
+    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as other:
+        other.execute("select rotate_log_at(%s)", [crawl.now])
+        crawl.connection.execute("select rotate_log_at(%s)", [crawl.now])
+    assert crawl.value("select count(*) from pulse") == 0
 
 
 @pytest.mark.parametrize("days", [8, pytest.param(30, marks=pytest.mark.soak)])

@@ -50,7 +50,6 @@ ALLOWED = {
     "jobs.job": "store",
     "jobs.allocation_input": "jobs.job store model words numpy",
     "jobs.plan": "jobs.allocation_input store model numpy",  # what-if answers: of the jobs, nothing that writes
-    "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.allocation_input model",
     "jobs.clock": "jobs jobs.job store apscheduler psycopg",
     "urlfrontier": "client intake.urls words google grpc psycopg",
@@ -62,7 +61,7 @@ ALLOWED = {
     "setup.project": "",
     "setup": "setup.project words alembic platformdirs psycopg sqlalchemy",
     "cli": "client urlfrontier intake intake.urls"
-    " jobs jobs.allocation_input jobs.audit jobs.clock jobs.compare jobs.job jobs.plan"
+    " jobs jobs.allocation_input jobs.clock jobs.compare jobs.job jobs.plan"
     " lab.commands model setup setup.project store view view.metrics words click matplotlib psycopg rich",
 }
 

@@ -447,9 +447,7 @@ def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: ps
     assert addresses(connection) == {B}
 
 
-@pytest.mark.parametrize(
-    "arguments", [["next"], ["jobs"], ["add", A], ["worker"], ["run", "allocate"], ["plan"], ["audit"]]
-)
+@pytest.mark.parametrize("arguments", [["next"], ["jobs"], ["add", A], ["worker"], ["run", "allocate"], ["plan"]])
 def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[..., str], arguments: list[str]) -> None:
     said = error(new_database(), *arguments)
     assert said.endswith((
@@ -458,7 +456,7 @@ def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[...
     ))  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [["run", "upkeep"], ["run", "allocate"], ["plan"], ["compare"], ["audit"]])
+@pytest.mark.parametrize("arguments", [["run", "upkeep"], ["run", "allocate"], ["plan"], ["compare"]])
 def test_no_job_runs_on_a_database_of_another_version(
     url: str, connection: psycopg.Connection, arguments: list[str]
 ) -> None:
@@ -631,7 +629,7 @@ WRONG_ADDRESSES = {
     "another scheme": f"mysql://user:{SECRET}@host/nowhere",
 }
 # Alembic, psycopg and several threads of psycopg each say it in their own words.
-NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "compare", "worker", "up", "audit"]
+NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "compare", "worker", "up"]
 
 
 @pytest.mark.parametrize(

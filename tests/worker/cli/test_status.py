@@ -217,7 +217,6 @@ LOOKING = [
     "dashboard --file -",
     "dashboard",
     "plan",
-    "audit",
     "compare",
 ]
 LOOKING += ["explain 1", "run allocate"]
@@ -598,7 +597,7 @@ READS = {
 }  # fmt: skip
 ON_A_TERMINAL = {"top": "q quits", "dashboard --listen 127.0.0.1:0": "Ctrl-C stops it"}
 NEEDS_A_ROLE = {
-    "look": "worker", "plan": "worker", "audit": "worker", "compare": "worker", "run allocate": "worker",
+    "look": "worker", "plan": "worker", "compare": "worker", "run allocate": "worker",
     "worker": "worker", "next": "crawler", "release 1": "crawler", "urlfrontier --listen 127.0.0.1:0": "crawler",
     "add http://a.test/": "operator",
 }  # fmt: skip

@@ -640,55 +640,6 @@ def test_upkeep_goes_on_until_nothing_is_left_and_says_how_much_there_was(crawl:
     assert run_job("upkeep", url) == "0 pages came into the queue"
 
 
-# -------------------------------------------------------------------------------------------------------------- audit
-
-
-def test_the_audit_finds_filter_and_log_in_agreement(crawl: Crawl, url: str) -> None:
-    crawl.value("select set_setting('keep_log', '10 years')")
-    rng = np.random.default_rng(5)
-    rates = 0.2 * np.exp(rng.normal(size=200))
-    crawl.add(*(f"http://a.test/{i}" for i in range(200)))
-    crawl.now -= 100 * DAY
-    for _ in range(60):
-        crawl.report(
-            *({"url": f"http://a.test/{i}", "status": 200, "fetched_at": str(crawl.now),
-               "changed": bool(rng.random() < 1 - np.exp(-rates[i] * 1.5))} for i in range(200))
-        )  # fmt: skip
-        crawl.wait(1.5 * DAY)
-    done = recrawl(url, "audit")
-    assert done.returncode == 0, done.stderr
-    (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("50")]
-    assert int(line[1]) == 200
-    assert float(line[3].split()[0]) < 1.3
-    assert float(line[5].rstrip("%")) > 85
-
-
-def test_an_audit_without_a_log_is_told_what_to_set(crawl: Crawl, url: str) -> None:
-    done = recrawl(url, "audit")
-    assert done.returncode == 1
-    assert "set_setting('keep_log'" in done.stderr and len(done.stderr.splitlines()) == 1
-
-
-def test_an_audit_of_a_log_that_is_kept_says_what_it_waits_for_and_then_what_it_can(crawl: Crawl, url: str) -> None:
-    def visit(*pages: str) -> None:
-        crawl.wait(DAY)
-        crawl.report(*({"url": page, "status": 200, "fetched_at": str(crawl.now), "changed": False} for page in pages))
-
-    crawl.now -= 10 * DAY
-    crawl.add("http://a.test/old", "http://a.test/new")
-    visit("http://a.test/old")
-    visit("http://a.test/old")
-    crawl.value("select set_setting('keep_log', '90 days')")
-    visit("http://a.test/old", "http://a.test/new")
-    early = recrawl(url, "audit")
-    assert early.returncode == 1 and "no page has all its fetches" in early.stderr and "set_setting" not in early.stderr
-    visit("http://a.test/old", "http://a.test/new")
-    done = recrawl(url, "audit")
-    assert done.returncode == 0, done.stderr
-    (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("1 ")]
-    assert line[1:5] == ["1", "0", "–", "–"], "the one page was never seen to change"
-
-
 @pytest.mark.parametrize("discovery", ["0", "0.5", "1"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_what_is_told_are_numbers_or_nothing(

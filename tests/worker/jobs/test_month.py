@@ -49,7 +49,6 @@ SETTINGS = {
     "shortest_interval": "1 hour",
     "keep_vitals": "2 days",
     "keep_history": "8 days",
-    "keep_log": "2 days",
 }
 
 

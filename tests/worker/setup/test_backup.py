@@ -71,7 +71,7 @@ def crawlers(url: str, rounds: list[float] | None = None) -> Iterator[None]:
 
 def begin(url: str) -> None:
     with connect(url) as connection:
-        connection.execute("select set_setting('default_gap', '20 ms'), set_setting('keep_log', '1 day')")
+        connection.execute("select set_setting('default_gap', '20 ms')")
         connection.execute("select set_setting('frequency', '86400')")
         urls = [f"http://host{n % HOSTS}.test/{n}" for n in range(300)]
         connection.execute("select from add_pages(%s)", [urls])

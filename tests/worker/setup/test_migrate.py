@@ -450,8 +450,8 @@ CHANGED_DECLARATIONS = {
     "a function with one more argument": [
         (
             "upkeep/logs.sql",
-            "log_part(t timestamptz, keep interval)",
-            "log_part(t timestamptz, keep interval, x int = 4)",
+            "log_part(t timestamptz)",
+            "log_part(t timestamptz, x int = 4)",
         ),
     ],
     "a function that views call with one more argument": [
@@ -462,7 +462,7 @@ CHANGED_DECLARATIONS = {
         ),
     ],
     "a function with another result": [
-        ("upkeep/logs.sql", "keep interval) returns int", "keep interval) returns bigint"),
+        ("upkeep/logs.sql", "log_part(t timestamptz) returns int", "log_part(t timestamptz) returns bigint"),
     ],
     "a row type": [("take_in/row_types.sql", "moved_to bigint)',", "moved_to bigint, extra text)',")],
     "a view with a column less": [("show/events.sql", "subject, says", "says")],

@@ -11,7 +11,7 @@ from helpers import DAY, Crawl, eventually, misplaced, run_job, run_program
 from recrawl.setup import embedded
 
 HERE = "-c search_path=recrawl,recrawl_internal"
-COPIED = ["page", "page_score", "link", "host", "host_name", "queue", "new_page", "inbox", "lease", "fetch_log",
+COPIED = ["page", "page_score", "link", "host", "host_name", "queue", "new_page", "inbox", "lease",
           "setting", "exclusion", "job", "opic"]  # fmt: skip
 
 
@@ -59,7 +59,6 @@ def content(url: str) -> dict[str, list[str]]:
 def test_a_published_crawl_goes_on_and_a_subscriber_receives_pages_and_scores(publisher: str, subscriber: str) -> None:
     with psycopg.connect(publisher, autocommit=True, options=HERE) as connection:
         crawl = Crawl(connection)
-        connection.execute("select set_setting('keep_log', '1 day')")
         added = crawl.add(*(f"http://{host}.test/{n}" for host in "abc" for n in range(3)))
         for status in (200, 200, 503, 404):
             crawl.report_ok(crawl.next(), status=status, links=["http://a.test/0", "http://new.test/"])

@@ -19,7 +19,7 @@ SECTIONS: dict[str, list[click.Command]] = {
     "Start": [demo.demo, server.up, pages.add],
     "See how the crawl is doing": [status.status, status.top, status.doctor, status.jobs, explain, view.dashboard],
     "Do by hand what a crawler does": [pages.look, pages.next_command, pages.release],
-    "Decide how often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
+    "Decide how often pages are fetched": [jobs.run_command, jobs.plan],
     "Compare policies": [compare.compare, simulate.simulate, experiment.experiment],
     "Serve other crawlers": [urlfrontier],
     "Run the database and the worker": [server.migrate_command, server.worker, server.psql],

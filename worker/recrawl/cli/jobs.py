@@ -1,8 +1,7 @@
-"""Commands that run a job (run), compute the results of other budgets (plan) and check the learned rates (audit)."""
+"""Commands that run a job (run), and compute the results of other budgets (plan)."""
 
 import signal
 from datetime import timedelta
-from math import exp, isnan
 
 import click
 
@@ -10,7 +9,7 @@ from recrawl.cli import show
 from recrawl.cli.common import example, mistyped, needs
 from recrawl.cli.database import same_version
 from recrawl.jobs.registry import JOBS
-from recrawl.words import UNKNOWN, count, gain, lasting, percent, things, utility
+from recrawl.words import count, gain, lasting, things, utility
 
 BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
 
@@ -106,46 +105,6 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         with needs("png"):
             from recrawl.cli.png import draw_budgets
         draw_budgets(points, present, objective, png)
-
-
-@click.command("audit", epilog=example("recrawl audit"))
-def audit_command() -> None:
-    """Compare the learned change rates with the fetch log.
-
-    For each page recrawl keeps two numbers, and learns the rate from them. The audit estimates the rate again, by
-    maximum likelihood, from all fetches in the log. The log is kept if the setting keep_log is set.
-    """
-    from recrawl import store
-    from recrawl.jobs.audit import audit
-
-    with same_version() as url:
-        lines = audit(url)
-        with store.connect(url) as connection:
-            is_kept = store.views.shown_settings(connection)["keep_log"] is not None
-    if not lines:
-        raise click.ClickException(
-            "no page has all its fetches in the fetch log yet: a page counts if it was first fetched after keep_log "
-            "was set and then fetched again"
-            if is_kept
-            else "there is no fetch log: run SELECT recrawl.set_setting('keep_log', '90 days') first"
-        )
-    rows = [
-        {
-            "fetches, from": count(line.visits_from),
-            "pages": count(line.pages),
-            "pages that changed": count(line.changed_pages),
-            "difference of rates, median": _times(line.median_log_ratio),
-            "90 % differ by less than": _times(line.most_log_ratio),
-            "log's rate within rate_low … rate_high": percent(line.inside),
-        }
-        for line in lines
-    ]
-    show.table(rows)
-
-
-def _times(log_ratio: float) -> str:
-    """Unknown if no page was seen to change."""
-    return UNKNOWN if isnan(log_ratio) else f"{count(exp(log_ratio))} x"
 
 
 def multiple_of(present: float, text: str) -> float:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from recrawl.lab.methods import azar
 from recrawl.lab.methods.estimators import moment_matching
+from recrawl.lab.methods.likelihood import VisitLog
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
 from recrawl.model.allocation.solve import Web, allocate
-from recrawl.model.change.estimators import VisitLog
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,22 +119,6 @@ def evidence(url: str, watch: Watch = lambda _: None) -> Evidence:
     return Evidence(*read(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence", watch))
 
 
-@dataclass(frozen=True)
-class LoggedVisits:
-    """The visits of the log, page by page. Each row also has the present belief about the rate of its page: the prior
-    of the host plus the evidence of the page, as `belief_changes` changes in `belief_days` days."""
-
-    page_id: NDArray[np.int64]
-    days: NDArray[np.float32]
-    changed: NDArray[np.int32]
-    belief_changes: NDArray[np.float64]
-    belief_days: NDArray[np.float64]
-
-
-def logged_visits(url: str) -> LoggedVisits:
-    return LoggedVisits(*read(url, _columns_of(LoggedVisits, "visit_to_audit")))
-
-
 def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
     rows = connection.execute(
         """

@@ -11,7 +11,6 @@ from scipy.special import gammaincinv
 
 from recrawl.lab.methods.beliefs import changed, counted, modified, remembered, unchanged
 from recrawl.lab.methods.plain_interval import plain_interval
-from recrawl.model.change.audit import credible_interval
 from recrawl.model.checks import Array
 
 PRIOR = (0.7, 3.5)
@@ -158,15 +157,6 @@ def test_the_past_counts_for_fifty_visits_or_a_hundred_days() -> None:
 
 
 # --------------------------------------------------------------------------------------------- interval
-
-
-def test_the_interval_holds_nine_tenths_of_the_belief() -> None:
-    random = np.random.default_rng(1)
-    a, b = 2.5, 4.0
-    low, high = credible_interval(a, b)
-    rates = random.gamma(a, 1 / b, 200_000)
-    assert np.mean(rates < low) == pytest.approx(0.05, abs=0.003)
-    assert np.mean(rates > high) == pytest.approx(0.05, abs=0.003)
 
 
 def test_plain_arithmetic_finds_the_same_interval() -> None:

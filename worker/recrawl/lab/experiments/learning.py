@@ -12,11 +12,11 @@ import numpy as np
 from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
 from recrawl.lab.learners import Explored, PagesToLearn, explore, greedy
 from recrawl.lab.methods import estimators
+from recrawl.lab.methods.likelihood import VisitLog, full_mle
 from recrawl.lab.policies import explore_then_commit
 from recrawl.lab.policies.regret import Exploration
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import Floats
-from recrawl.model.change.estimators import VisitLog, full_mle
 from recrawl.model.policies.epsilon_greedy import until_steady
 from recrawl.model.policies.policy import Question
 from recrawl.words import count

@@ -1,13 +1,13 @@
 """Estimators of how often pages change, from all their visits: the methods of the literature under their names.
 
 Cho & Garcia-Molina, Estimating frequency of change, 2003 (equal intervals, Last-Modified); Upadhyay et al., Learning to
-Crawl, 2020 (moment matching). `full_map` is the likelihood of change/estimators.py with a prior.
+Crawl, 2020 (moment matching). `full_map` is the likelihood of likelihood.py with a prior.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.change.estimators import VisitLog, likeliest, root
+from recrawl.lab.methods.likelihood import VisitLog, likeliest, root
 from recrawl.model.checks import Array, not_negative, positive
 
 # Rates that moment matching may answer, per day: once in three thousand years, every tenth of a second.

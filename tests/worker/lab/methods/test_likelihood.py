@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from recrawl.lab.methods import beliefs
+from recrawl.lab.methods import beliefs, likelihood
 from recrawl.lab.methods import estimators as reference
-from recrawl.model.change import estimators
-from recrawl.model.change.estimators import VisitLog
+from recrawl.lab.methods.likelihood import VisitLog
 from recrawl.model.checks import Array
 
 PRIOR = (0.7, 3.5)
@@ -58,7 +57,7 @@ def log_likelihood(log_rate: float, visits: VisitLog) -> float:
 
 def test_at_equal_intervals_the_likeliest_rate_has_a_closed_form() -> None:
     visits = regular(2.0, 3, 10)
-    assert estimators.full_mle(visits) == pytest.approx(-math.log(0.7) / 2)
+    assert likelihood.full_mle(visits) == pytest.approx(-math.log(0.7) / 2)
     assert reference.equal_intervals(visits) == pytest.approx(-math.log(0.7) / 2)
     assert reference.moment_matching(visits) == pytest.approx(-math.log(0.7) / 2)
     assert reference.cho_garcia_molina(visits) == pytest.approx(-math.log(7.5 / 10.5) / 2)
@@ -66,7 +65,7 @@ def test_at_equal_intervals_the_likeliest_rate_has_a_closed_form() -> None:
 
 def test_a_page_never_seen_to_change_is_thought_static() -> None:
     visits = regular(1.0, 0, 20)
-    assert estimators.full_mle(visits) == 0
+    assert likelihood.full_mle(visits) == 0
     assert reference.cho_garcia_molina(visits) == reference.simple(visits) == 0
     assert reference.moment_matching(visits, least=1e-4) == pytest.approx(1e-4)
     assert 0 < reference.full_map(visits, *PRIOR) < PRIOR[0] / (PRIOR[1] + 19)
@@ -75,7 +74,7 @@ def test_a_page_never_seen_to_change_is_thought_static() -> None:
 @pytest.mark.parametrize("visits", [1, 5, 200])
 def test_a_page_that_always_changed_has_the_rate_of_the_bias_corrected_formula(visits: int) -> None:
     always = regular(0.5, visits, visits)
-    assert estimators.full_mle(always) == pytest.approx(math.log(2 * visits + 1) / 0.5)
+    assert likelihood.full_mle(always) == pytest.approx(math.log(2 * visits + 1) / 0.5)
     assert reference.cho_garcia_molina(always) == pytest.approx(math.log(2 * visits + 1) / 0.5)
     assert reference.equal_intervals(always) == math.inf
     assert reference.moment_matching(always, most=50.0) == pytest.approx(50)
@@ -84,7 +83,7 @@ def test_a_page_that_always_changed_has_the_rate_of_the_bias_corrected_formula(v
 def test_two_visits_that_solve_a_quadratic() -> None:
     """Changed in 1 day, unchanged in 2: 1/(e^λ − 1) = 2. Changed in 2 days, unchanged in 1: 2/(e^2λ − 1) = 1."""
     both = pages([(1.0, True), (2.0, False)], [(2.0, True), (1.0, False)])
-    assert estimators.full_mle(both) == pytest.approx([math.log(1.5), math.log(3) / 2])
+    assert likelihood.full_mle(both) == pytest.approx([math.log(1.5), math.log(3) / 2])
 
 
 def test_moments_of_two_intervals_solve_a_quadratic() -> None:
@@ -96,7 +95,7 @@ def test_moments_of_two_intervals_solve_a_quadratic() -> None:
 def test_simple_cannot_see_more_changes_than_visits() -> None:
     daily = crawled(np.full(2000, 3.0), np.ones((2000, 100)), seed=3)
     assert reference.simple(daily).mean() == pytest.approx(1 - math.exp(-3), abs=0.01)
-    assert np.median(estimators.full_mle(daily)) == pytest.approx(3, rel=0.05)
+    assert np.median(likelihood.full_mle(daily)) == pytest.approx(3, rel=0.05)
 
 
 def test_counted_changes_and_their_dates_are_averages() -> None:
@@ -148,7 +147,7 @@ def test_counted_changes_stay_within_their_radius_however_often_a_page_is_visite
 @given(HISTORIES)
 def test_nothing_is_likelier_than_the_likeliest(history: list[tuple[float, bool]]) -> None:
     visits = page(*history)
-    found = estimators.full_mle(visits)[0]
+    found = likelihood.full_mle(visits)[0]
     if visits.changed.all() or not visits.changed.any():
         assert found == 0 or visits.changed.all()
         assert np.isfinite(found)
@@ -173,13 +172,13 @@ def test_nothing_is_likelier_than_the_map(history: list[tuple[float, bool]], a: 
 def test_in_other_units_of_time_it_is_the_same_rate(history: list[tuple[float, bool]], scale: float) -> None:
     visits = page(*history)
     scaled = VisitLog(visits.starts, visits.interval * scale, visits.changed)
-    assert estimators.full_mle(scaled) * scale == pytest.approx(estimators.full_mle(visits), rel=1e-9)
+    assert likelihood.full_mle(scaled) * scale == pytest.approx(likelihood.full_mle(visits), rel=1e-9)
 
 
 @given(st.lists(HISTORIES, max_size=5))
 def test_pages_do_not_disturb_each_other(histories: list[list[tuple[float, bool]]]) -> None:
     together = pages(*histories)
-    for estimate in (estimators.full_mle, reference.moment_matching, reference.cho_garcia_molina, reference.simple):
+    for estimate in (likelihood.full_mle, reference.moment_matching, reference.cho_garcia_molina, reference.simple):
         alone = [float(estimate(page(*history))[0]) for history in histories]
         assert estimate(together) == pytest.approx(alone, rel=1e-9)
 
@@ -187,7 +186,7 @@ def test_pages_do_not_disturb_each_other(histories: list[list[tuple[float, bool]
 @pytest.mark.parametrize(
     "estimate",
     [
-        estimators.full_mle,
+        likelihood.full_mle,
         reference.moment_matching,
         reference.equal_intervals,
         reference.cho_garcia_molina,
@@ -231,7 +230,7 @@ def test_two_numbers_are_as_good_as_the_whole_log() -> None:
         for column, count in enumerate(visits):
             log = crawled(rate, interval[:, :count], seed + 10)
             for name, found in {
-                "full MLE": estimators.full_mle(log),
+                "full MLE": likelihood.full_mle(log),
                 "full MAP": reference.full_map(log, *PRIOR),
                 "filter": filtered(log),
                 "moment matching": reference.moment_matching(log),

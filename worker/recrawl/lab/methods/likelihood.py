@@ -1,8 +1,8 @@
 """Estimates how often each page changes, from all its visits: the rate that makes these visits likeliest.
 
 A page is assumed to change at random moments, λ times a day (a Poisson process). A visit tells whether the page changed
-since the visit before. The scheduler itself keeps only two numbers per page (sql/common/rate.sql), and audit.py
-compares them with this estimate. The estimators of the papers are in lab/methods/estimators.py.
+since the visit before. The scheduler itself keeps only two numbers per page (sql/common/rate.sql). estimators.py
+has the estimators of the papers.
 """
 
 from collections.abc import Callable
