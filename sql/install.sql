@@ -63,9 +63,7 @@
 --     page.due_at                             null                   it waits among the new pages, or is leased for the
 --                                                                    first time
 --     turns of judged_results()               null                   each page has one result
---     lease_id of free_slots()                null                   no wait ends here: the caller calls end_wait()
 --     host.new_class                          32                     its revisits go first; see last_class()
---     host.last_start_by                      + 1 µs                 its slot is not given back: last_start_by_after()
 --     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
 --     ask.only_host                           0                      the host that the caller named is unknown
@@ -136,7 +134,6 @@ set search_path = recrawl_internal, pg_temp;
 \ir hand_out/pace.sql
 \ir upkeep/horizon.sql
 \ir upkeep/host.sql
-\ir hand_out/free_slots.sql
 \ir upkeep/logs.sql
 \ir upkeep/reap.sql
 \ir upkeep/drain.sql

@@ -8,8 +8,9 @@ measured budget leaves out. The new table moved_back has pages that their sites 
 host_blocked, a report sees quickly that none of its hosts is or was blocked. Each run of the job opic reads the whole
 graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy of the graph.
 fetch_log and the setting keep_log go: only the command recrawl audit read the log. Two columns of graph_state are not
-used any more. They stay, because a report reads the table and fails if it waits 300 ms for a lock on it. Comments
-change. Internal functions lose their comments in the database: the files of sql/ have them.
+used any more. They stay, because a report reads the table and fails if it waits 300 ms for a lock on it. The setting
+default_gap_since goes, because slots do not come back. Comments change. Internal functions lose their comments in the
+database: the files of sql/ have them.
 """
 
 from alembic import context, op
@@ -38,10 +39,6 @@ COMMENTS = {
         "kept_out do not count."
     ),
     "column job.ok": "True if the run succeeded.",
-    "column setting.default_gap_since": (
-        "time: one minute after default_gap last became longer. A slot from before this time that was released is not "
-        "used again, because it may be too close to the next slot."
-    ),
     "column host.head_new_rank": (
         "No new page of the host has a lower rank. Index scans start at head_new_rank and head_new_id. null = there "
         "is no new page."
@@ -146,7 +143,7 @@ def upgrade() -> None:
         drop table recrawl_internal.graph_news;
         drop view if exists recrawl_internal.visit_to_audit;
         drop table recrawl_internal.fetch_log;
-        alter table recrawl_internal.setting drop column keep_log;
+        alter table recrawl_internal.setting drop column keep_log, drop column default_gap_since;
         -- opic_run stays until the replay makes it anew, so that rights on it are kept. Until then its column is_full
         -- is true in each row, also for old runs that read only the changes.
         do $$ begin

@@ -12,7 +12,7 @@ select a.attnum as place,
 from setting s
 join pg_catalog.pg_attribute a on a.attrelid = 'recrawl_internal.setting'::regclass
 where a.attnum > 0 and not a.attisdropped
-  and a.attname not in ('only_row', 'budget_is_measured', 'default_gap_since', 'full_logins');
+  and a.attname not in ('only_row', 'budget_is_measured', 'full_logins');
 comment on view setting_column is
     'The settings in their order. A value that is not set is null in JSON; `says` has the form «unit: meaning». '
     'typed: the value for the worker, which reads intervals in days.';

@@ -67,14 +67,9 @@ return greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 /
 
 -- The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl delay
 -- of its robots.txt and the default.
-create or replace function host_gap(gap interval, crawl_delay interval, default_gap interval) returns interval
-language sql stable parallel safe
-return coalesce(gap, greatest(crawl_delay, default_gap));
-
--- The same for a host.
 create or replace function gap_of(h host, s setting) returns interval
 language sql stable parallel safe
-return host_gap(h.gap, h.crawl_delay, s.default_gap);
+return coalesce(h.gap, greatest(h.crawl_delay, s.default_gap));
 
 -- The window of a host: how long after its slot a request may start. The gap is the least time between two requests.
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap:
@@ -84,15 +79,6 @@ return host_gap(h.gap, h.crawl_delay, s.default_gap);
 create or replace function start_window(gap interval, window_share real) returns interval
 language sql immutable parallel safe
 return least(gap * window_share, interval '2 seconds');
-
--- last_start_by of a host after a change of its gap. An unused slot is given back (free_slots.sql) by setting
--- last_start_by to one gap before the slot, if last_start_by still belongs to this slot. If the gap has become longer
--- since, the slot would be too close to the slot before it. Therefore a longer gap adds a microsecond to last_start_by.
--- Then last_start_by matches no slot from before the change, and none of these slots is given back.
-create or replace function last_start_by_after(last_start_by timestamptz, gap interval, new_gap interval)
-returns timestamptz
-language sql stable parallel safe
-return case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
 
 -- The time between two slots of a host: its gap plus the window in which a request may start.
 create or replace function slot_every(h host, s setting) returns interval

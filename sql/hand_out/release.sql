@@ -1,6 +1,5 @@
 -- release: a crawler releases pages that it did not fetch. The pages get their old due times. A page that was new had
--- none: it is due at the slot that it got. A slot is free again if no request was made in it and its host has given no
--- later slot.
+-- none: it is due at the slot that it got. The slots do not come back.
 
 -- Takes unreported pages out of a lease. The caller has locked its rows.
 create or replace function leave_lease(lease_id bigint, leaving bigint[]) returns void
@@ -50,11 +49,11 @@ begin
     with
     -- The pages that are given back.
     item as materialized (
-        select i.*, p.host_id, p.state
-        from (select l.round, l.handed_out_at, u.*
+        select i.*, p.host_id
+        from (select u.*
               from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l  -- one index lookup
-              cross join lateral unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
-                   as u (page_id, slot, start_by, due, held_due)
+              cross join lateral unnest(l.page_ids, l.start_bys, l.dues, l.held_dues)
+                   as u (page_id, start_by, due, held_due)
               where l.lease_until > t
                 and (release_at.page_ids is null
                      or (u.page_id in (select unnest(release_at.page_ids))) is true)
@@ -77,16 +76,13 @@ begin
             due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
     )
-    -- If default_gap became longer after pages were handed out, their slots do not come back: they may be too close.
-    select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
-           count(*) filter (where start_by < t and slot_used is not true) as missed,
-           array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
-               filter (where handed_out_at > (select default_gap_since from setting)) as slots
+    select array_agg(page_id) as page_ids, array_agg(distinct host_id order by host_id) as hosts,
+           count(*) filter (where start_by < t and slot_used is not true) as missed
     into released
     from item;
     perform leave_lease(lease_id, released.page_ids);
     perform note_no_request(t, 0, released.missed::int) where released.missed > 0;
-    perform free_slots(t, lease_id, released.hosts, case when slot_used is not true then released.slots end);
+    perform end_wait(id, lease_id, t) from unnest(released.hosts) as id;
     return coalesce(cardinality(released.page_ids), 0);
 end $$;
 
@@ -104,5 +100,7 @@ before the call of next_pages. A page that was new had none: it becomes due at i
 * lease_id: the lease, from next_pages.
 * page_ids: the pages. null = all pages of the lease that are not reported or released yet.
 * slot_used: true if you used the slot of each page for another request to its host, for example for robots.txt. false =
-  you sent no request, so other pages can use these slots, unless the host has given a later slot since then.';
+  you sent no request: pages whose slots have passed count as missed in the view vitals.
+
+The slots of these pages do not come back: the next request to their hosts starts one gap after the last slot.';
 grant execute on function recrawl.release to recrawl_crawler;

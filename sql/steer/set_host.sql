@@ -30,15 +30,13 @@ begin
     before := said_of_host(id);
     update host h set
         gap = g.gap,
-        last_start_by = last_start_by_after(h.last_start_by, gap_of(h, s),
-                                            host_gap(g.gap, h.crawl_delay, s.default_gap)),
         one_at_a_time = g.one_at_a_time,
         busy_until = case when g.one_at_a_time then h.busy_until end,
         busy_lease = case when g.one_at_a_time then h.busy_lease end
     from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap,
                  coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and o.one_at_a_time)
                      as one_at_a_time
-          from host o where o.host_id = id) g, setting s
+          from host o where o.host_id = id) g
     where h.host_id = id;
     -- First only the locks: the next statement then sees all names of the host.
     perform from host_name n where n.host_id = id order by n.name for update;

@@ -76,11 +76,6 @@ begin
     if name = 'frequency' and not has_prices() then
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
-    if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then
-        -- Until the commit next_pages gives slots with the old gap. These must not come back either. So the time is a
-        -- minute later: this transaction should not stay open for longer.
-        update setting set default_gap_since = t + interval '1 minute';
-    end if;
     if name in ('budget', 'discovery') then
         -- The counts are compared with budget * days since 1970. After a change of the budget the old counts have no
         -- meaning. 0 is far too low, and near_budget() raises the counts to the right size at the next use.

@@ -330,8 +330,6 @@ begin atomic
                (p.host_id, p.page_id, n.old_due, case when not v.is_on_lease and p.due_at is null then -p.value end,
                 v.is_on_lease and v.outcome = 'failed')::page_move end as move,
            host_update_of(t, r, p, l, v, n.retry_after) as host_update,
-           case when v.is_on_lease and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
-                then (p.host_id, l.slot, l.start_by)::slot_of_host end as unused_slot,
            -- the letter of the result, how many seconds the fetch was late, and how many revisits were skipped
            (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),

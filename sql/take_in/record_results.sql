@@ -6,9 +6,9 @@
 --   4. Judge the results and write the pages. New due times reach the queue through the inbox.
 --   5. Take the pages off their leases.
 --   6. Store the links. Note pages that moved, and that their site moved back (moved_back.sql).
---   7. Update the hosts that must change immediately: after 429 or 503, a request outside of its slot, a new crawl
---      delay or a declined page; or if the leased page that a host waited for is back; or if a host with strikes
---      answered with a page after its block. Other hosts are not locked.
+--   7. Update the hosts that must change immediately: after 429 or 503, a request outside of its slot, or a new crawl
+--      delay; or if the leased page that a host waited for is back; or if a host with strikes answered with a page
+--      after its block. Other hosts are not locked.
 --
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
@@ -119,8 +119,7 @@ begin
            array_agg(host_update) filter (where (host_update).host_id is not null),
            (select array_agg((lease_id, round, pages)::lease_count)
             from (select lease_id, round, count(*)::int as pages from judged
-                  where is_on_lease group by lease_id, round) l),
-           array_agg(unused_slot) filter (where (unused_slot).slot is not null)
+                  where is_on_lease group by lease_id, round) l)
     into done
     from judged;
     return done;
@@ -153,11 +152,6 @@ declare
 begin
     if done.host_updates is not null then
         perform update_hosts(t, done.host_updates);
-    end if;
-    if done.unused_slots is not null then
-        perform free_slots(
-            t, null, array(select distinct u.host_id from unnest(done.unused_slots) u),
-            array(select u from unnest(done.unused_slots) u order by u.slot desc));
     end if;
     select bool_or(h.blocked_until > t) as is_blocked, bool_or(h.strikes > 0) as is_struck into any_host
     from (select distinct unnest(done.hosts) as id) d

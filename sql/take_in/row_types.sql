@@ -64,11 +64,10 @@ select make_type('host_update', '(
 select make_type('pulse_part', '(letters text, late real, skipped float8)',
     'The share of one result in a row of pulse: the columns of the same names.');
 -- A row with some nulls is in SQL neither null nor not null. So queries see whether a part applies by a column that it
--- always has then: (page_after).state, (move).page_id, (host_update).host_id, (unused_slot).slot.
+-- always has then: (page_after).state, (move).page_id, (host_update).host_id.
 select make_type('judgement', '(
     answer recrawl.report_result, is_on_lease boolean, is_observed boolean, page_after page_after,
-    fetches_after fetches_after, meta jsonb, move page_move, host_update host_update, unused_slot slot_of_host,
-    pulse pulse_part)',
+    fetches_after fetches_after, meta jsonb, move page_move, host_update host_update, pulse pulse_part)',
     'Everything that follows from a result. A part is null if it does not apply.');
 select make_type('lease_count', '(lease_id bigint, round int, pages int)',
     'How many pages of a row of lease a report took off it.');
@@ -80,5 +79,5 @@ select make_type('locked_pages', '(page_ids bigint[], tids tid[])',
     'Pages that a report has locked, in order of id, with the places of their rows.');
 select make_type('recorded', '(
     answers recrawl.report_result[], observed int[], hosts bigint[], responding_hosts bigint[],
-    host_updates host_update[], left_leases lease_count[], unused_slots slot_of_host[])',
+    host_updates host_update[], left_leases lease_count[])',
     'The work that is left after the pages of a report were written.');

@@ -107,18 +107,13 @@ begin
 end $$;
 
 -- Moves the next slot of a host after a request that began after its start_by, or without a slot. Then the gap is
--- measured from the start of the request. If the host has given later slots already, and the request began less than a
--- gap ago, last_start_by grows by a microsecond. Then it matches none of these slots, and none is given back: see
--- last_start_by_after().
+-- measured from the start of the request.
 create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 begin
-    update host h set last_start_by = greatest(
-        started_at,
-        h.last_start_by + case when started_at > t - gap_of(h, s) then interval '1 microsecond' else '0' end)
-    from setting s
-    where h.host_id = push_slot.host_id and (started_at > h.last_start_by or started_at > t - gap_of(h, s));
+    update host h set last_start_by = started_at
+    where h.host_id = push_slot.host_id and started_at > h.last_start_by;
     if found then
         perform renew_ready_at(host_id, t);
     end if;
@@ -137,11 +132,7 @@ begin
     delay := (
         select least(greatest(reported, max(r.crawl_delay), '0'), '1 minute')
         from robots r where r.host_id = set_crawl_delay.host_id);
-    update host h set
-        crawl_delay = delay,
-        last_start_by = last_start_by_after(h.last_start_by, gap_of(h, s),
-                                            host_gap(h.gap, delay, s.default_gap))
-    from setting s
+    update host h set crawl_delay = delay
     where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from delay;
     if found then
         perform renew_ready_at(host_id, t);

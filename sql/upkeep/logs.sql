@@ -1,6 +1,6 @@
--- pulse has a row for each report with its outcomes, and for ended leases and missed slots. The job vitals adds them up.
--- Rows are only appended, and the table has no index. It has four parts. Rows go into one part for half of the time
--- that they are kept, then into the next part. The next part is emptied before its turn.
+-- The table pulse has a row for each report with its outcomes, and for ended leases and missed slots. The job vitals
+-- adds them up. Rows are only appended, and the table has no index. It has four parts. Rows go into one part for half
+-- of the time that they are kept, then into the next part. The next part is emptied before its turn.
 
 -- How long rows of pulse are kept, at least.
 create or replace function pulse_kept() returns interval
@@ -24,8 +24,8 @@ begin
     where from_micros(w.last_value) > clock_timestamp() - interval '1 day';
 end $$;
 
--- Empties the next part of pulse. If another session reads it (pg_dump, for example) or empties it, the part is emptied
--- at a later tick.
+-- Empties the next part of pulse. If another session reads it (pg_dump, for example) or empties it, it is emptied at a
+-- later tick.
 create or replace function rotate_log_at(t timestamptz) returns void
 language plpgsql volatile set lock_timeout = '10ms' as $$
 declare

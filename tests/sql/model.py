@@ -128,8 +128,7 @@ class Host:
     crawl_delay: timedelta | None = None
     last_start: datetime = NEVER  # the next slot is a gap later
     late_start: datetime = NEVER  # of the last request that began after its start_by
-    starts: list[datetime] = field(default_factory=list)  # of all slots but those that came back
-    free_from: datetime | None = None  # the first slot that came back after all of these
+    starts: list[datetime] = field(default_factory=list)  # the latest start in each slot, and starts out of a slot
     patience: timedelta = timedelta(0)  # a shorter default_gap is noticed when the gap it replaces is over
     one_at_a_time: bool = False
     busy_lease: int | None = None
@@ -177,7 +176,6 @@ class Hold:
 @dataclass
 class Model:
     default_gap: timedelta = timedelta(seconds=1)
-    default_gap_since: datetime = NEVER
     window_share: float = 0.1
     frequency: float = 1
     patterns: set[str] = field(default_factory=set)
@@ -203,29 +201,19 @@ class Model:
         self.frequency = per_day
         return moved
 
-    def gap_changes(self, name: str, **gap: timedelta | None) -> None:
-        """No slot that was given by a shorter gap comes back."""
-        host, before = self.hosts[name], self.gap(name)
-        for attribute, value in gap.items():
-            setattr(host, attribute, value)
-        if self.gap(name) > before and host.last_start != NEVER:
-            host.last_start += timedelta(microseconds=1)
-
     def hosts_change(self, t: datetime) -> None:
         """A report sets the crawl delays of hosts after it has moved their slots by all of its results."""
         for name, began in self.late_starts.items():
             host = self.hosts[name]
-            is_recent = began > t - self.gap(name)
-            if is_recent or began > host.last_start:
-                # After a recent request no slot that was given comes back.
-                host.last_start = max(began, host.last_start + timedelta(microseconds=is_recent))
+            if began > host.last_start:
+                host.last_start = began
                 host.put = t  # it stands in line anew
             host.late_start = max(host.late_start, began)
         self.late_starts = {}
         for name, delay in self.crawl_delays.items():
             if delay != self.hosts[name].crawl_delay:
                 self.hosts[name].put = t
-            self.gap_changes(name, crawl_delay=delay)
+            self.hosts[name].crawl_delay = delay
         self.crawl_delays = {}
 
     def gap(self, host: str) -> timedelta:
@@ -344,9 +332,7 @@ class Model:
         gap = self.gap(row["host"])
         assert slot >= host.last_start + gap, "a slot is given twice"
         assert slot >= host.late_start + gap, "a late request is forgotten"
-        assert slot >= min(max(host.starts, default=NEVER) + gap, host.free_from or slot + TINY), (
-            "two requests may start closer than the gap"
-        )
+        assert slot >= max(host.starts, default=NEVER) + gap, "two requests may start closer than the gap"
         start_by = slot + self.window(row["host"])
         assert row["start_by"] == min(start_by, row["lease_until"])
         assert t <= slot <= t + ahead and served <= slot
@@ -354,7 +340,7 @@ class Model:
         assert waits or served == (page.due or slot) or served in [h.held_due for h in ended]
         for old in ended:
             old.is_newest = False
-        host.last_start, host.free_from, host.patience = start_by, None, timedelta(0)
+        host.last_start, host.patience = start_by, timedelta(0)
         host.starts.append(start_by)
         if page.due is None:
             host.known_class = None
@@ -371,20 +357,7 @@ class Model:
             hold.page.due = hold.due
             del self.holds[lease_id, hold.page.page_id]
             self.freed(hold, t)
-        self.unused(going, t)
         return len(going)
-
-    def unused(self, holds: Iterable[Hold], t: datetime) -> None:
-        """Their slots come back, the last one first."""
-        for hold in sorted(holds, key=lambda hold: hold.slot, reverse=True):
-            host = self.hosts[hold.page.host]
-            host.put = t
-            host.starts.remove(hold.start_by)
-            if host.last_start == hold.start_by and hold.handed_out_at > self.default_gap_since:
-                host.last_start = hold.slot - self.gap(hold.page.host)
-                host.last_revisit = min(host.last_revisit, hold.slot)
-            if hold.start_by > max(host.starts, default=NEVER):
-                host.free_from = hold.slot
 
     def freed(self, hold: Hold, t: datetime) -> None:
         host = self.hosts[hold.page.host]
@@ -441,21 +414,20 @@ class Model:
 
     def reported(
         self, result: dict[str, Any], outcome: str, code: str, t: datetime, due_now: datetime | None, may_count: bool
-    ) -> Hold | None:
+    ) -> None:
         """Takes in a result that was answered with `code`. `due_now` is when the page is due next, according to the
         database: within 10 % after a failure, exactly after a fetch. `may_count` is false if another result of the page
-        in the same call goes first. Returns the hold that it ended."""
+        in the same call goes first."""
         page, lease_id = self.pages[result["page_id"]], int(result.get("lease_id") or 0)
         host, hold = self.hosts[page.host], self.hold(lease_id, page.page_id, t)
         said = datetime.fromisoformat(result["fetched_at"]) if "fetched_at" in result else None
         if lease_id:
             assert (code == "ok") == (hold is not None), f"{code}, but it is {'' if hold else 'not '}held"
         if code == "duplicate":
-            return None
+            return
         if said and (hold is None or said > hold.start_by):
             self.late_starts[page.host] = max(self.late_starts.get(page.host, NEVER), min(said, t))
             host.starts.append(min(said, t))
-            host.free_from = None
         if "crawl_delay" in result:
             self.crawl_delays[page.host] = timedelta(seconds=result["crawl_delay"])
         is_news = (
@@ -480,7 +452,7 @@ class Model:
         if decides:
             page.due = self.said(result, due_now)
         if hold is None:
-            return None
+            return
         page.last_lease = lease_id
         self.holds = {key: h for key, h in self.holds.items() if h.page is not page or h.lease_id > lease_id}
         self.freed(hold, t)
@@ -506,4 +478,3 @@ class Model:
                 assert page.due <= t + max(wanted, 1.1 * pause)
             else:
                 page.due = self.about(t, pause, due_now)
-        return hold

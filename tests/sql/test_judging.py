@@ -146,12 +146,11 @@ def test_a_permanent_redirect_needs_a_target(judge: Judge, moved_to: int | None,
     assert (after["state"], after["moved_to"]) == (state, 9 if state == "moved" else None)
 
 
-def test_a_declined_page_keeps_its_last_request_and_gives_its_slot_back(judge: Judge) -> None:
+def test_a_declined_page_keeps_its_last_request(judge: Judge) -> None:
     found = judge({"status": None, "extras": {"declined": True}})
     assert (found["page_after"]["last_status"], found["page_after"]["due_is"]) == (200, "declined")
     assert time(found["page_after"]["reported_at"]) == NOW - DAY
     assert time(found["page_after"]["due_at"]).year == 9999
-    assert (found["unused_slot"]["host_id"], time(found["unused_slot"]["slot"])) == (3, SLOT)
     assert found["answer"]["next_fetch_at"] is None
 
 

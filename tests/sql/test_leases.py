@@ -127,26 +127,6 @@ def test_releasing_twice_or_nothing_is_harmless(crawl: Crawl) -> None:
     assert crawl.value("select count(*) from queue") == 1
 
 
-def test_a_released_slot_is_free_again(crawl: Crawl) -> None:
-    crawl.add("http://a.test/")
-    (page,) = crawl.next()
-    crawl.wait(SECOND / 20)
-    crawl.release(page["lease_id"])
-    (again,) = crawl.next()
-    assert again["fetch_at"] == crawl.now
-
-
-def test_released_slots_are_free_from_the_last_one_that_was_kept(crawl: Crawl) -> None:
-    crawl.add(*(f"http://a.test/{i}" for i in range(6)), "http://b.test/")
-    pages = [page for page in crawl.next(ahead=MINUTE) if page["host"] == "a.test"]
-    crawl.report_ok(pages[:1])
-    crawl.release(pages[0]["lease_id"], [pages[i]["page_id"] for i in (1, 3, 4, 5)])
-    crawl.now = pages[3]["fetch_at"]
-    again = [page for page in crawl.next(ahead=MINUTE) if page["host"] == "a.test"]
-    assert [page["fetch_at"] for page in again[:3]] == [page["fetch_at"] for page in pages[3:]]
-    assert len(again) == 4, "slot 1 is spent, as slot 2 was given after it"
-
-
 def test_a_slot_that_another_lease_came_after_is_spent(crawl: Crawl) -> None:
     crawl.add(*(f"http://a.test/{i}" for i in range(3)))
     (first,) = crawl.next(1)
@@ -182,17 +162,8 @@ def test_a_slot_of_another_gap_is_spent(crawl: Crawl, change: str, way: str) -> 
     assert handed_out and handed_out[0] >= first["fetch_at"] + 15 * SECOND
 
 
-def test_a_longer_default_gap_that_was_rolled_back_spends_no_slot(crawl: Crawl) -> None:
-    crawl.add("http://a.test/1", "http://a.test/2")
-    pages = crawl.next(ahead=MINUTE)
-    with crawl.connection.transaction(force_rollback=True):
-        crawl.rows("select set_setting_at(%s, 'default_gap', '15 s')", crawl.now)
-    crawl.release(pages[0]["lease_id"])
-    assert [page["fetch_at"] for page in crawl.next(ahead=MINUTE)] == [page["fetch_at"] for page in pages]
-
-
 def test_a_slot_is_spent_when_the_request_began(crawl: Crawl) -> None:
-    """A late request of another page moved the host's next slot: what comes back does not move it forward."""
+    """A late request of another page moved the host's next slot: a release does not move it forward."""
     crawl.add("http://a.test/1", "http://a.test/2", "http://a.test/3")
     first, second, _ = crawl.next(ahead=MINUTE)
     crawl.wait(3 * SECOND)

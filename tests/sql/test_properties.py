@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row
-from sql.model import BROKEN, NEVER, SHORTEST_INTERVAL, TINY, Hold, Model, Page, value_class
+from sql.model import BROKEN, NEVER, SHORTEST_INTERVAL, TINY, Model, Page, value_class
 
 HOSTS = ("a.test", "b.test", "c.test")
 URLS = [f"http://{host}/{path}" for host in HOSTS for path in range(1, 7)]
@@ -393,7 +393,6 @@ class Crawling(RuleBasedStateMachine):
         blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
         targets = dict(enumerate(self.targets([result for result, _ in results]), 1))
         seen: set[tuple[int, int | None]] = set()
-        declined: list[Hold] = []
         that_may_count = model.that_may_count((result for result, _ in results), crawl.now)
         for (result, outcome), answer in zip(results, answers, strict=True):
             page = model.pages[result["page_id"]]
@@ -411,8 +410,7 @@ class Crawling(RuleBasedStateMachine):
                 assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
             due = crawl.value("select due_at from page where page_id = %s", page.page_id)
             may_count = that_may_count[page.page_id] == result.get("lease_id", 0)
-            hold = model.reported(result, outcome, answer["code"], crawl.now, due, may_count)
-            declined += [hold] if hold and outcome == "declined" else []
+            model.reported(result, outcome, answer["code"], crawl.now, due, may_count)
             if answer["code"] == "ok" and page.state == "live" and "lease_id" in result:
                 assert page.due and abs(due - page.due) <= TINY
                 blocked_until = blocked[page.host] or NEVER
@@ -421,7 +419,6 @@ class Crawling(RuleBasedStateMachine):
                 assert answer["next_fetch_at"] == wanted
                 page.due = due
         model.hosts_change(crawl.now)
-        model.unused(declined, crawl.now)
 
     def state(self, url: str | None) -> str | None:
         return next((page.state for page in self.model.pages.values() if page.url == url), None)
@@ -549,7 +546,7 @@ class Crawling(RuleBasedStateMachine):
         reset = ["gap"] if gap is None else []
         self.crawl.value("select set_host_at(%s, %s, %s, null, %s, %s)", self.crawl.now, host, gap, alone, reset)
         h = self.model.hosts.setdefault(host, self.model.new_host())
-        self.model.gap_changes(host, gap=gap)
+        h.gap = gap
         h.put = self.crawl.now  # it stands in line anew
         h.patience = timedelta(0)
         h.one_at_a_time = h.one_at_a_time if alone is None else alone
@@ -582,8 +579,6 @@ class Crawling(RuleBasedStateMachine):
         for name, host in self.model.hosts.items():
             host.patience = max(host.patience, self.model.gap(name))
         self.set("default_gap", gap)
-        if gap > self.model.default_gap:
-            self.model.default_gap_since = self.crawl.now + MINUTE
         self.model.default_gap = gap
 
     @rule(share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
@@ -635,7 +630,7 @@ class Crawling(RuleBasedStateMachine):
         for row in crawl.rows(
             "select name, least(ready_at, '9000-01-01') as ready_at, greatest(last_start_by, 'epoch') as last_start, "
             "new_class, least(new_ready_at, '9000-01-01') as new_ready_at, "
-            "busy_until, blocked_until, host_gap(gap, crawl_delay, default_gap) as gap_now from host, setting"
+            "busy_until, blocked_until, gap_of(host, setting) as gap_now from host, setting"
         ):
             name, host = row["name"], model.hosts[row["name"]]
             self.ready[name] = row["ready_at"], row["new_class"], row["new_ready_at"]

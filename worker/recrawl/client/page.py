@@ -84,7 +84,7 @@ class Page:
 
     def release(self, *, slot_used: bool = False) -> bool:
         """Releases the page: another crawler may get it. `slot_used` says that a request to its host was sent in its
-        slot. You may call this from any thread."""
+        slot, so the page does not count as missed. You may call this from any thread."""
         return self._settle(self, None, None, slot_used)
 
 
