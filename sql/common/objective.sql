@@ -43,7 +43,8 @@ language sql immutable parallel safe rows 1
 begin atomic
     select least(highest, greatest(min_frequency, case
         when weight between price * (1 - 3e-10) and price * (1 + 3e-10) and ties is not null then rate * ties
-        when weight is null or weight <= price and objective in ('freshness', 'new_content', 'poisson_freshness') then 0
+        when weight is null
+             or (weight <= price and objective in ('freshness', 'new_content', 'poisson_freshness')) then 0
         when objective in ('freshness', 'new_content') then rate / u
         when objective = 'poisson_freshness' then rate * (weight - asked) / asked / (sqrt(weight / asked) + 1)
         when objective = 'harmonic' then rate * 2 / share / (sqrt(1 + 4 / share) + 1)

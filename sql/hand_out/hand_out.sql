@@ -48,7 +48,7 @@ begin
                case when p.base_at is null then p.etag end as etag,
                case when p.base_at is null then p.last_modified end as last_modified,
                case when p.base_at is null then p.content_hash end as content_hash,
-               case when not k.gets_slot then 'stays'
+               case when not k.may_be_taken then 'stays'
                     when (p.state = 'live') is not true then 'dropped'
                     -- a newer call took it between two rounds of this call; it was reported, and is due again
                     when p.last_lease >= this_lease then 'stays'
@@ -57,7 +57,7 @@ begin
                                  page_frequency(p.frequency, p.pinned_rate, (a.s).frequency), (a.s).shortest_interval),
                         a.lease_ends + longest_ahead()) as held_due
         from slots_of(a, v) k
-        left join lateral (select * from page where page_id = case when k.gets_slot then k.page_id end offset 0) p
+        left join lateral (select * from page where page_id = case when k.may_be_taken then k.page_id end offset 0) p
             on true
     ),
     -- Revisits stay in the queue, with a due time after the lease.

@@ -18,7 +18,7 @@ return least(a.slots_until, a.slots_from + a.per_host * step - interval '1 micro
 create or replace function has_slot(h host, page_due timestamptz, a ask) returns boolean
 language sql stable parallel safe
 return greatest(next_slot(h, a.s), page_due) <= slots_end(a, slot_every(h, a.s))
-   and greatest(h.blocked_until, h.busy_until) > a.t is not true;
+   and (greatest(h.blocked_until, h.busy_until) > a.t) is not true;
 
 -- Adds the next hosts of the queue of revisits to the visits, and locks them. It takes as many hosts as are expected to
 -- give the pages.

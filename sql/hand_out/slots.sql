@@ -9,7 +9,7 @@
 create or replace function slots_of(a ask, v visits)
 returns table (
     host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,
-    slot timestamptz, start_by timestamptz, gets_slot boolean, tid tid, page_id bigint, due_at timestamptz, rank real
+    slot timestamptz, start_by timestamptz, may_be_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
 )
 language sql stable
 begin atomic

@@ -26,7 +26,7 @@ begin
     id := host_for_crawler(t, 'take_slot', take_slot_at.host);
     select * into h from host where host_id = id for update;
     slot := greatest(next_slot(h, s), t + in_seconds(notice));
-    ends := slot + (slot_every(h, s) - gap_of(h, s));
+    ends := slot + start_window(gap_of(h, s), s.window_share);
     if h.blocked_until > t or slot > t + in_seconds(ahead) then
         return;
     end if;

@@ -63,8 +63,9 @@ begin
     return token;
 end $$;
 
--- Says that a run is alive. Raises if the run has ended, for example because another run took over. Returns the present
--- time of the run. A run that writes locks its row, so that no other run can take over before the write is committed.
+-- Returns the present time of a run, after it noted that the run is alive. Raises if the run has ended, for example
+-- because another run took over. A run that writes locks its row, so that no other run can take over before the write
+-- is committed.
 create or replace function keep_job(token bigint, alive_for interval) returns timestamptz
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job

@@ -1,8 +1,9 @@
--- Whether this worker is the leader. Several workers may run. The leader runs the batch jobs, and asks this once a
--- second. It stays the leader for alive_for, or until its session ends. The other workers stand by until the leader
--- gives no sign of life, because it is dead, frozen or on a machine that vanished. A lock would stay with a frozen
--- worker as long as its connection lives. A leader that was frozen learns here that another worker leads now. A run of
--- its jobs may go on until another run of the same job starts. Then it can write nothing more (see job.sql).
+-- Makes this worker the leader if nobody leads. Returns whether it leads. Several workers may run. The leader runs the
+-- batch jobs, and asks this once a second. It stays the leader for alive_for, or until its session ends. The other
+-- workers stand by until the leader gives no sign of life, because it is dead, frozen or on a machine that vanished. A
+-- lock would stay with a frozen worker as long as its connection lives. A leader that was frozen learns here that
+-- another worker leads now. A run of its jobs may go on until another run of the same job starts. Then it can write
+-- nothing more (see job.sql).
 create or replace function leads(worker uuid, alive_for interval) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes leader; locks leader

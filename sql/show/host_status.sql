@@ -31,8 +31,8 @@ select describe_view('recrawl.host_status',
         'window_share).',
     'price', 'The smallest gain for which a page of the host gets one more fetch per day. A capped host has a price of '
         'its own.',
-    'capped', 'True if the gap, and not the budget, limits the fetches of the host; null = it took no part in the last '
-        'allocation.',
+    'capped', 'True if the gap, and not the budget, limits the fetches of the host, or if a block of more than a day '
+        'keeps it out of the allocation; null = it took no part in the last allocation.',
     'min_frequency', 'Fetches per day that a page of the host gets at least, if its interval is not pinned.',
     'pins_kept', 'The share of the fetches for pinned intervals that the pages of the host get. It is below 1 if the '
         'slots of the host or the budget are not enough.',

@@ -14,7 +14,8 @@ declare
 begin
     -- If the target of a link is a new page, it gets the value of the link.
     select array_agg((
-        (l.url, l.value, null, null, l.meta, null, l.depth, l.left_host)::given_url, r.ord, l.is_redirect, r.page_id,
+        (l.url, l.value, null, null, l.meta, null, l.depth, l.moved_from_host)::given_url, r.ord, l.is_redirect,
+        r.page_id,
         any_locked and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))
     )::reported_link)
     into reported
@@ -29,7 +30,7 @@ begin
     cross join lateral (
         select u.url, false as is_redirect, least(p.depth + 1, 32767) as depth,
                case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value,
-               null as left_host, null as meta
+               null as moved_from_host, null as meta
         from unnest((r.extras).links[:most_links()]) as u (url)
         union all
         -- A redirect is not a link: its target gets the depth, the value and the meta of the page itself.
@@ -44,15 +45,15 @@ begin
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(
-            t, array(select case when not l.is_locked then l.given end from unnest(reported) l), true) i
+            t, array(select case when not l.was_locked then l.given end from unnest(reported) l), true) i
     ),
     -- Set aside: URLs that are still locked, and URLs with the code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
         select case when not l.is_redirect then l.source end, url_key(canonical_of((l.given).url)), (l.given).url,
                (l.given).value, (l.given).depth
-        from unnest(reported) with ordinality as l (given, ord, is_redirect, source, is_locked, place)
-        where l.is_locked or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
+        from unnest(reported) with ordinality as l (given, ord, is_redirect, source, was_locked, place)
+        where l.was_locked or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
     )
     select array_agg(i.page_id order by i.ord) into pages from interned i;
     select array_agg(l::found_links) into led_to
@@ -62,7 +63,7 @@ begin
                             filter (where not o.is_redirect and o.page_id <> r.page_id), '') as targets,
                min(o.page_id) filter (where o.is_redirect) as moved_to
         from unnest(results) r
-        left join unnest(reported, pages) as o (given, ord, is_redirect, source, is_locked, page_id) on o.ord = r.ord
+        left join unnest(reported, pages) as o (given, ord, is_redirect, source, was_locked, page_id) on o.ord = r.ord
         where (r.extras).links is not null or (r.extras).redirect_to is not null
         group by r.ord, r.page_id
     ) l;
@@ -104,7 +105,7 @@ language sql volatile as $$
     ),
     -- URLs that are still held come after the others next time.
     tried as (
-        update link_later k set tries = k.tries + 1 from unnest(late) l where k.ctid = l.tid and l.is_locked
+        update link_later k set tries = k.tries + 1 from unnest(late) l where k.ctid = l.tid and l.is_held
     )
     select count(*)::int from settled
 $$;
@@ -140,7 +141,7 @@ begin
     for one in
         select distinct on (w.url) w.url, w.place
         from unnest(given, codes) with ordinality
-             as w (url, value, rate, due, meta, asked_as, depth, left_host, code, place)
+             as w (url, value, rate, due, meta, asked_as, depth, moved_from_host, code, place)
         where w.code = 'waiting'
         limit 50
     loop
@@ -154,7 +155,7 @@ begin
     return settle_links(array(
         select (l.tid, l.source, l.page_id, l.code, (l.url in (select unnest(held))) is true)::set_aside_link
         from unnest(tids, sources, pages, codes, given)
-             as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth, left_host)));
+             as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth, moved_from_host)));
 end $$;
 
 -- The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page, or

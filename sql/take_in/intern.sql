@@ -34,7 +34,7 @@ begin
                        problem_with_due(g.due), problem_with_meta(g.meta),
                        case when g.asked_as = '' then 'host must be a host name or address without port' end
                    ) as problem
-            from unnest(given) with ordinality as g (url, value, rate, due, meta, asked_as, depth, left_host, ord)
+            from unnest(given) with ordinality as g (url, value, rate, due, meta, asked_as, depth, moved_from_host, ord)
             cross join lateral (select coalesce(is_canonical(g.url), false) as is_clean offset 0) c
             cross join lateral (
                 select g.url, g.url as canonical, split_part(g.url, '/', 3) as host, null as problem where c.is_clean
@@ -45,7 +45,7 @@ begin
         -- URLs with the same key name the same page, and get the same place.
         select array_agg((
             k.ord, k.place, k.problem, k.key, k.fetch_url, k.canonical, k.host, nullif(k.asked_as, k.host),
-            (k.url, k.value, k.rate, k.due, k.meta, k.asked_as, k.depth, k.left_host)::given_url
+            (k.url, k.value, k.rate, k.due, k.meta, k.asked_as, k.depth, k.moved_from_host)::given_url
         )::parsed_url order by k.ord)
         from (select *, dense_rank() over (order by key) as place from keyed) k);
 end $$;
@@ -80,7 +80,7 @@ begin
                coalesce(known.state in ('excluded', 'kept_out'), false) as stays_out,
                known.state = 'live' and is_never(known.due_at) and (u.given).due < 'infinity' as is_wanted_again
         from (select distinct on (p.place) p.* from unnest(urls) p where p.key is not null
-              order by p.place, (p.given).left_host is null, p.ord) u
+              order by p.place, (p.given).moved_from_host is null, p.ord) u
         left join lateral (select k.page_id, k.state, k.due_at from page k where k.key = u.key offset 0) known on true
     )
     select array_agg((place, case when not stays_out then page_id end, false,

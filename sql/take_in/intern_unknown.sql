@@ -32,7 +32,7 @@ begin
     url as (
         select u.*, h.host_id, coalesce(h.max_pages, s.max_pages_per_host) as max_pages,
                row_number() over (
-                   partition by h.host_id, (u.given).left_host is not distinct from h.host_id order by u.ord
+                   partition by h.host_id, (u.given).moved_from_host is not distinct from h.host_id order by u.ord
                ) as nth_of_host
         from unnest(urls) as u
         cross join setting s
@@ -51,7 +51,7 @@ begin
                or u.nth_of_host
                   + (select h.pages from host h where h.host_id = u.host_id)
                   + coalesce(((select pages_of_host from waiting) ->> u.host_id::text)::int, 0)
-                  <= u.max_pages * case when (u.given).left_host = u.host_id then 2 else 1 end as has_room
+                  <= u.max_pages * case when (u.given).moved_from_host = u.host_id then 2 else 1 end as has_room
         from url u
         order by u.ord
     ),

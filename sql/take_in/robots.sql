@@ -68,7 +68,8 @@ begin
         where r.site = site_of(set_robots_at.url);
         known := found;
         if status in (429, 503) then
-            -- After the first call the host is blocked. So the second call can only make the block longer.
+            -- strike_host() adds no strike to a blocked host. So the second call only makes the block longer, if
+            -- Retry-After is longer.
             perform strike_host(id, null, reason, t);
             perform strike_host(id, wait_asked_for(retry_after, t), reason, t);
         end if;

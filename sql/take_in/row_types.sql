@@ -1,10 +1,11 @@
 -- Rows that the functions of this folder pass to each other. judge(): result + page + lease_place ──▶ judgement
 
 select make_type('given_url', '(
-    url text, value float8, rate float8, due timestamptz, meta jsonb, asked_as text, depth int, left_host bigint)',
+    url text, value float8, rate float8, due timestamptz, meta jsonb, asked_as text, depth int,
+    moved_from_host bigint)',
     'A URL from a caller or from a link, and what is said of its page. asked_as: the argument host of add_pages, the '
     'name of the host that the URL belongs to; the empty text = it is no host name. depth: the number of links from '
-    'the start of the crawl. left_host: the host of a page that moved to this URL permanently.');
+    'the start of the crawl. moved_from_host: the host of a page that moved to this URL permanently.');
 select make_type('parsed_url', '(
     ord int, place int, problem text, key uuid, url text, canonical text, host text, asked_as text, given given_url)',
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
@@ -13,10 +14,11 @@ select make_type('made_page', '(place int, key uuid, page_id bigint, reason text
     'A new page, or the reason why there is no page; neither if another transaction made the page first.');
 select make_type('found_page', '(place int, page_id bigint, is_new boolean, reason text)',
     'The page of a URL, or the reason why there is no page.');
-select make_type('set_aside_link', '(tid tid, source bigint, page_id bigint, code text, is_locked boolean)',
-    'A link that was set aside: its row, its linking page, and the page and code that its URL got now.');
-select make_type('reported_link', '(given given_url, ord int, is_redirect boolean, source bigint, is_locked boolean)',
-    'A link or a redirect in the result with the number ord. source: the page of the result. is_locked: the URL was '
+select make_type('set_aside_link', '(tid tid, source bigint, page_id bigint, code text, is_held boolean)',
+    'A link that was set aside: its row, its linking page, and the page and code that its URL got now. is_held: '
+    'another transaction still has the URL locked.');
+select make_type('reported_link', '(given given_url, ord int, is_redirect boolean, source bigint, was_locked boolean)',
+    'A link or a redirect in the result with the number ord. source: the page of the result. was_locked: the URL was '
     'set aside before, and another transaction still had it locked at the last try.');
 select make_type('found_links', '(ord int, page_id bigint, targets bytea, moved_to bigint)',
     'Links and redirect of a reported page, as ids of pages.');
@@ -80,4 +82,5 @@ select make_type('locked_pages', '(page_ids bigint[], tids tid[])',
 select make_type('recorded', '(
     answers recrawl.report_result[], observed int[], hosts bigint[], responding_hosts bigint[],
     host_updates host_update[], left_leases lease_count[])',
-    'The work that is left after the pages of a report were written.');
+    'The work that is left after the pages of a report were written. observed: the results (ord) that are successful '
+    'fetches. hosts: of all results that count. responding_hosts: of successful fetches.');

@@ -84,11 +84,11 @@ end $$;
 create or replace function is_of_wrong_clock(p page, s setting, t timestamptz) returns boolean
 language sql stable
 return greatest(p.reported_at, p.fetched_at) > t + small_step()
-       or (p.reported_at is not null or p.attempts > 0) and p.due_is is null
-          and p.due_at > t + greatest(
-              case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
-              s.shortest_interval + interval '1 day',
-              1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day');
+       or ((p.reported_at is not null or p.attempts > 0) and p.due_is is null
+           and p.due_at > t + greatest(
+               case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
+               s.shortest_interval + interval '1 day',
+               1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day'));
 
 -- Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are locked.
 create or replace function pull_in_pages(

@@ -152,7 +152,7 @@ declare
     -- The time of the oldest entry. It is looked up once, because the index still contains recently drained entries
     -- below it.
     since   timestamptz;
-    slices  int;                       -- 16 if there are many entries, otherwise 1; one slice is drained
+    slices  int;                       -- 16 if more than 200 entries wait, otherwise 1; one slice is drained
     slice   int;                       -- the one with the oldest entry, so each has its turn
     reach   int;                       -- the number of the oldest entries that are read
     longest constant int := 64 * max_entries;          -- reach, if all hosts of the oldest entries are locked
@@ -174,7 +174,7 @@ begin
         hosts := array(
             select distinct host_id
             from (select host_id from inbox where at >= since order by at limit reach) oldest
-            where host_id % slices = slice % slices);
+            where host_id % slices = slice % slices);   -- with one slice: all hosts
         hosts := array(
             select h.host_id
             from (select unnest(hosts) as id order by id) d

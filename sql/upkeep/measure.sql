@@ -117,7 +117,7 @@ declare
     new_budget float8;
 begin
     select * into last from budget_step order by at desc limit 1;
-    if last.at is null or last.at > t - measuring_step() and last.at <= t then
+    if last.at is null or (last.at > t - measuring_step() and last.at <= t) then
         return;
     end if;
     this := crawler_counters(t);
@@ -125,7 +125,7 @@ begin
     -- If no call has counted since the last step, wait. So a pause of less than twelve hours, for example a night,
     -- becomes part of one long step. A longer pause is cut into steps of twelve hours, which do not count in in_a_day.
     -- The rest of the pause counts like a night.
-    if not found or this.calls = last.calls and last.at > t - interval '12 hours' then
+    if not found or (this.calls = last.calls and last.at > t - interval '12 hours') then
         return;
     end if;
     delete from budget_step where at > t;                  -- these steps were written while the clock was ahead

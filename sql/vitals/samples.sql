@@ -22,9 +22,9 @@ begin
         from sampled_blocks('inbox', blocks) b));
 end $$;
 
--- Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block. If a host has been
--- ready for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for the gap. If a host
--- has been ready for longer, all its pages wait for crawlers.
+-- Due revisits (the same number as in sample_queue), and what they wait for: a crawler, the gap of their host, or the
+-- end of its block. If a host has been ready for less than 5 seconds, only its first page waits for a crawler. Its
+-- other pages wait for the gap. If a host has been ready for longer, all its pages wait for crawlers.
 create or replace function sample_due(
     t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
 )

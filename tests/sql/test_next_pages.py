@@ -157,6 +157,7 @@ def test_looking_ahead_does_not_keep_a_slot_for_a_page_that_is_not_due_yet(crawl
         (page,) = crawl.next(1, ahead=MINUTE, per_host=per_host)
         assert (page["url"], page["fetch_at"]) == ("http://a.test/new", crawl.now)
         crawl.release(page["lease_id"])
+        crawl.wait(SECOND)
 
 
 def test_looking_ahead_finds_pages_that_become_due_within_it_after_those_that_are_due(crawl: Crawl) -> None:

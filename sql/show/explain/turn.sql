@@ -38,12 +38,12 @@ declare
     share     constant float8 := case when h.new_class is not null then 1 - s.discovery else 1 end;
     turn      constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
     hosts     bigint;                  -- with due revisits, and ready before
-    is_waited boolean := free_at <= t and (before = 0 or free_at < t - interval '10 seconds');
+    waits_for_crawler constant boolean := free_at <= t and (before = 0 or free_at < t - interval '10 seconds');
     figures   jsonb := jsonb_build_object(
         'due_at', p.due_at, 'pages_before', before, 'slot_every', every, 'next_slot_at', greatest(next_slot(h, s), t),
         'free_since', case when free_at <= t then free_at end, 'about', turn, 'until', turn, 'host', h.name);
 begin
-    if is_waited then
+    if waits_for_crawler then
         hosts := (
             select count(*)
             from (select from host o
