@@ -2,13 +2,15 @@
 
 import asyncio
 import tracemalloc
+from datetime import UTC, datetime
 
 import pytest
 
 from recrawl.client import robots_cache
 from recrawl.client.clock import Clock
 from recrawl.client.database import Database
-from recrawl.client.robots import Access, Rules, address, answer_of, site_of
+from recrawl.client.page import Page, request_row, robots_request
+from recrawl.client.robots import Access, Rules, answer_of, site_of
 
 AGENT = "shop-bot/1.0 (+http://shop.example/bot)"
 
@@ -20,7 +22,10 @@ def allowed(text: str | None, path: str, agent: str = AGENT) -> bool:
 def test_each_scheme_and_port_has_its_own() -> None:
     urls = ["http://a.example/x", "https://a.example/x", "http://a.example:81/x", "HTTP://A.example/y"]
     assert len({site_of(url) for url in urls}) == 3
-    assert address("https://a.example:8443/deep/page?q") == "https://a.example:8443/robots.txt"
+    slot = datetime.now(UTC), datetime.now(UTC)
+    row = request_row("https://a.example:8443/deep/page?q", "a.example", slot)
+    request = robots_request(Page(row, AGENT, "page", lambda *_: True))
+    assert (request.kind, request.url) == ("robots", "https://a.example:8443/robots.txt")
 
 
 def test_the_most_special_rule_for_the_most_special_agent_counts() -> None:

@@ -5,8 +5,8 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from recrawl.client import robots
 from recrawl.client.answers import Headers, Result, request_headers, result_of
+from recrawl.client.robots import site_of
 
 Kind = Literal["page", "robots", "sitemap", "extra"]
 # Settles a page. Returns False if it was settled before. Arguments: the page, the result (None = give the page back),
@@ -103,5 +103,5 @@ def request_row(url: str, host: str, slot: tuple[datetime, datetime], meta: obje
 
 def robots_request(page: Page) -> Page:
     """The request of the robots.txt that a page needs. It uses the slot of this page."""
-    row = request_row(robots.address(page.url), page.host, (page.fetch_at, page.start_by))
+    row = request_row(f"{site_of(page.url)}/robots.txt", page.host, (page.fetch_at, page.start_by))
     return Page(row, page.request_headers["User-Agent"], "robots", page._settle)

@@ -1,4 +1,4 @@
-"""robots.txt: its address, the meaning of an answer, and the URLs that it allows (RFC 9309)."""
+"""robots.txt: the site that it belongs to, the meaning of an answer, and the URLs that it allows (RFC 9309)."""
 
 import re
 from dataclasses import dataclass
@@ -20,10 +20,6 @@ def site_of(url: str) -> str:
     """Scheme, host and port. Each site has its own robots.txt."""
     parts = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
-
-
-def address(url: str) -> str:
-    return f"{site_of(url)}/robots.txt"
 
 
 class Access(Enum):
