@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, LiteralString, NamedTuple, TypeVar
 
 import psycopg
@@ -101,11 +102,6 @@ class Reported(NamedTuple):
     code: str
     detail: str | None
     is_blocked: bool
-
-
-class Added(NamedTuple):
-    page_id: int | None
-    code: str
 
 
 def with_timeouts(dsn: str, **options: str) -> str:
@@ -350,9 +346,9 @@ class Database:
                 MOST_CUT if len(part) == 1 else 1,
             )
 
-        def refused(page: tuple[str, object], error: Exception) -> Added:
+        def refused(page: tuple[str, object], error: Exception) -> Any:
             log.warning("%.200r cannot be added: %s", page[0], one_line(error))
-            return Added(None, "invalid")
+            return SimpleNamespace(page_id=None, code="invalid")
 
         return await in_halves(add, pages, refused)
 
