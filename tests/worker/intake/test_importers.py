@@ -58,9 +58,11 @@ def test_blank_lines_and_comments_name_no_page() -> None:
 
 
 @pytest.mark.parametrize("reader", [csv_pages, url_lines])
-def test_a_list_written_on_windows_reads_like_any_other(reader: Reader) -> None:
+def test_a_list_written_on_windows_reads_like_any_other(reader: Reader, tmp_path: Path) -> None:
     header = "url\r\n" if reader is csv_pages else ""
-    assert list(reader(lines(f"\ufeff{header}{A}\r\n\r\n{B}\r\n"))) == [PageToAdd(A), PageToAdd(B)]
+    (tmp_path / "list").write_bytes(f"\ufeff{header}{A}\r\n\r\n{B}\r\n".encode())
+    with open_text(str(tmp_path / "list")) as text:
+        assert list(reader(text)) == [PageToAdd(A), PageToAdd(B)]
 
 
 def test_an_empty_file_lists_no_page() -> None:
@@ -362,9 +364,11 @@ def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> 
     ],
 )
 def test_the_suffix_names_the_format_and_otherwise_the_first_line_does(
-    name: str, first_line: str, reader: Reader
+    name: str, first_line: str, reader: Reader, tmp_path: Path
 ) -> None:
-    assert reader_for(name, first_line) is reader
+    (tmp_path / "list").write_bytes(first_line.encode())
+    with open_text(str(tmp_path / "list")) as text:
+        assert reader_for(name, text.readline()) is reader
 
 
 def test_blank_lines_before_the_first_count_as_lines() -> None:

@@ -25,7 +25,6 @@ from recrawl.words import count
 
 LONGEST_LINE = 1_000_000  # characters
 _TOO_LONG = f"longer than {count(LONGEST_LINE)} characters"
-_BOM = "\ufeff"
 _CSV_COLUMNS = ("url", "value", "rate", "due")
 
 
@@ -55,10 +54,11 @@ Reader = Callable[[Iterable[str]], Iterator[PageToAdd | BadLine]]
 
 @contextmanager
 def open_text(path: str) -> Iterator[TextIO]:
-    """The text of a file, unpacked if it is gzipped. `-` is standard input. Bytes that are not UTF-8 are kept."""
+    """The text of a file, unpacked if it is gzipped, without a byte order mark. `-` is standard input. Bytes that are
+    not UTF-8 are kept."""
     with open(0, "rb", closefd=False) if path == "-" else Path(path).open("rb") as file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
-        with TextIOWrapper(gzip.open(file) if packed else file, encoding="utf-8", errors="surrogateescape") as text:
+        with TextIOWrapper(gzip.open(file) if packed else file, encoding="utf-8-sig", errors="surrogateescape") as text:
             yield text
 
 
@@ -83,7 +83,7 @@ def pages_in(name: str, text: TextIO) -> Iterator[PageToAdd | BadLine]:
 def reader_for(name: str, first_line: str) -> Reader:
     """The reader for a file. A header of Nutch decides first, then the suffix .csv, then the first line that is not
     blank."""
-    first_line = first_line.removeprefix(_BOM).strip()
+    first_line = first_line.strip()
     if first_line.startswith(_NUTCH_HEADER):
         return nutch
     if PurePath(name.lower().removesuffix(".gz")).suffix == ".csv":
@@ -98,7 +98,7 @@ def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
 
     A row is a line: a stray quote must not swallow the lines after it.
     """
-    numbered = enumerate(_without_bom(lines), 1)
+    numbered = enumerate(lines, 1)
     rows = (_cells(line, number) for number, line in numbered)
     header = _csv_header(next(filter(any, rows), []))
     # A missing column is read from an empty cell that is appended to every row. csv.DictReader takes a fifth longer
@@ -174,7 +174,7 @@ _NUTCH_ROW = re.compile(r'"(?P<url>.*?)",(?P<code>\d+),"(?P<status>\w+)",(?P<fet
 
 def nutch(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     """The pages of a CrawlDb that Nutch dumped, due at their fetch time. Pages that Nutch never fetched come as new."""
-    for number, line in enumerate(_without_bom(lines), 1):
+    for number, line in enumerate(lines, 1):
         if line.startswith(_NUTCH_HEADER) or not line.strip():  # each part of a dump has the header
             continue
         if len(line) > LONGEST_LINE:
@@ -199,7 +199,7 @@ def url_lines(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     A line may also be a JSON object, as URLFrontier's client writes it (DumpURLs, ListURLs --json) and reads it
     (PutURLs).
     """
-    for number, text in _items(_without_bom(lines)):
+    for number, text in _items(lines):
         if len(text) > LONGEST_LINE:
             yield BadLine(f"line {number}", _TOO_LONG)
         elif text.startswith("{"):
@@ -265,8 +265,3 @@ def _frontier_page(text: str, line: int) -> PageToAdd | BadLine:
         return BadLine(where, f"must be known or discovered, with info and url, got {text[:40]!r}")
     except (ValueError, OverflowError, OSError):
         return BadLine(where, f"refetchableFromDate must be in seconds since 1970, got {str(seconds)[:40]!r}")
-
-
-def _without_bom(lines: Iterable[str]) -> Iterator[str]:
-    lines = iter(lines)
-    return chain((next(lines, "").removeprefix(_BOM),), lines)
