@@ -143,6 +143,7 @@ def upgrade() -> None:
         drop table recrawl_internal.graph_news;
         drop view if exists recrawl_internal.visit_to_audit;
         drop table recrawl_internal.fetch_log;
+        drop function if exists recrawl_internal.judged_results, recrawl_internal.judge;
         alter table recrawl_internal.setting drop column keep_log, drop column default_gap_since;
         -- opic_run stays until the replay makes it anew, so that rights on it are kept. Until then its column is_full
         -- is true in each row, also for old runs that read only the changes.

@@ -33,7 +33,7 @@ ALLOWED = {
     "store": "client adbc_driver_manager adbc_driver_postgresql nanoarrow numpy psycopg",
     "intake": "intake.urls store words psycopg",
     "intake.urls": "ada_url",
-    "model": "model.compiled numba numpy scipy",
+    "model": "model.compiled numba numpy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "lab": "lab.methods lab.visits model words numpy",
     "lab.methods": "lab.visits model numpy scipy",

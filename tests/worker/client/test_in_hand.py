@@ -323,6 +323,22 @@ def test_a_visit_has_its_place_until_its_task_ends() -> None:
     assert hands.next() is not None
 
 
+def test_each_request_has_one_number_in_lag() -> None:
+    """The first visits that call begins had two numbers: until then pages were yielded without a lead time."""
+    hands = Hands()
+    hands.rules |= {f"http://{host}": Access.ALLOWED for host in HOSTS}
+    hands.start_waiting(hands.lease(*[(host, 0) for host in HOSTS], window=5))
+    hands.pass_time(1)
+    begins, never_calls_begins, too_late = [page for _ in HOSTS if (page := hands.next())]
+    hands.pass_time(1)
+    hands.in_hand.prepared(begins, hands.now)
+    assert hands.in_hand.try_begin(begins, hands.now) == 0 and never_calls_begins.report(200)
+    hands.pass_time(5)
+    hands.in_hand.prepared(too_late, hands.now)
+    assert hands.in_hand.try_begin(too_late, hands.now) == 0 and too_late.is_settled
+    assert list(hands.in_hand.lag) == pytest.approx([1, 2])
+
+
 def test_a_page_for_which_no_visit_was_free_was_missed() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Access.ALLOWED

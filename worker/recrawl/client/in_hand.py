@@ -33,6 +33,7 @@ import math
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -112,6 +113,7 @@ class InHand:
         self.to_do: deque[TellOutcome | CancelVisit | Answered] = deque()  # the runner empties it after transitions
         self.counts: Counter[str] = Counter()  # of outcomes, requests and the like
         self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
+        self._lag_of: dict[Page, float] = {}  # the numbers in `lag` of pages whose visits may still call begins
         self.answer_time = 0.3  # seconds from calling next_pages to having its pages; a guess until the first answer
         self.is_closed = False
         self.visits_ended = 0
@@ -310,7 +312,8 @@ class InHand:
             self._extra_visits.add(page)
         page.began = now
         if not self._preparation.lead_time:
-            self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
+            self._lag_of[page] = now - self._clock.to_monotonic(page.fetch_at)
+            self.lag.append(self._lag_of[page])
         self.counts["requests"] += 1
         return page
 
@@ -325,6 +328,7 @@ class InHand:
 
     def prepared(self, page: Page, now: float) -> None:
         """A visit is ready for its request. If visits need more time than before, pages come earlier from now on."""
+        self._take_back_lag(page)
         before = self._preparation.lead_time
         self._preparation.took(now - page.began)
         if self._preparation.lead_time > before:
@@ -348,7 +352,13 @@ class InHand:
 
     def _give_back_yielded(self, page: Page, outcome: str) -> None:
         """Gives back a page that was yielded, and whose request did not begin."""
+        self._take_back_lag(page)
         self.counts["requests"] -= self.end(page, outcome=outcome)
+
+    def _take_back_lag(self, page: Page) -> None:
+        """The request did not start when the page was yielded."""
+        with suppress(KeyError, ValueError):  # it has no number, or a thousand others have followed
+            self.lag.remove(self._lag_of.pop(page))
 
     def end(self, page: Page, result: Result | None = None, outcome: str = "released", slot_used: bool = False) -> bool:
         """Settles a page and ends it. Returns False if it was settled before."""
@@ -511,6 +521,7 @@ class InHand:
     def _free(self, page: Page) -> None:
         """Frees the place of a page that has ended, unless the task of its visit still runs."""
         self._blocked.discard(page)
+        self._lag_of.pop(page, None)
         if page in self._visits and page not in self._spawned:
             self._visits.discard(page)
             self._extra_visits.discard(page)
