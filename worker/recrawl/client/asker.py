@@ -59,8 +59,10 @@ class Asker:
                 continue
             few = min(room, max(FEW, int(self._rate * ASK_EVERY / 3)))
             found = await self._ask(few)
-            if found is None or found == few < room:
-                continue  # None: the next call has a shorter notice. Otherwise there may be more pages now
+            if found is None:
+                continue  # the next call has a shorter notice
+            if found == few and few < room:
+                continue  # there may be more pages now
             if found >= room:
                 await self._sleep_until_room()
             elif found or self._in_hand.has_leases:
