@@ -1,7 +1,7 @@
 """A crawl as the service needs it: the queries to its database. If the database is away, a call fails at once.
 
-Three connections, so that none of them keeps the others waiting: one for puts, one for next_pages and settings, and one
-for queries over all pages.
+Three connections, so that none of them keeps the others waiting: `_puts` for puts, `_quick` for next_pages, settings
+and the steering of hosts, and `_slow` for queries over all pages and for deleting pages.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -39,7 +39,7 @@ class CrawlDatabase:
         self.name = name
         self.has_too_few = False  # the last GetURLs found fewer queues than it asked for
         self._limits: dict[str, CrawlLimit] = {}  # by host. As in URLFrontier, a restart of the server forgets them
-        self._puts, self._gets, self._reads = self._connections = [
+        self._puts, self._quick, self._slow = self._connections = [
             Connection(make_conninfo(dsn, application_name="recrawl urlfrontier")) for _ in range(3)
         ]
 
@@ -89,12 +89,12 @@ class CrawlDatabase:
     # ------------------------------------------------------------------------------ next_pages and settings
 
     async def database_name(self) -> str:
-        (row,) = await self._gets.call("select current_database() as name")
+        (row,) = await self._quick.call("select current_database() as name")
         return str(row.name)
 
     async def beside(self) -> list[str]:
         """The IDs of crawls with a database of their own: NAME~ID, where this one is called NAME."""
-        rows = await self._gets.call(
+        rows = await self._quick.call(
             """
             select substr(datname, length(base) + 1) as name
             from pg_database cross join concat(current_database(), '~') as base
@@ -107,7 +107,7 @@ class CrawlDatabase:
     async def next_pages(self, hosts: int, per_host: int, held: float, host: str) -> list[Any]:
         """Pages of hosts that may be requested now: at most `per_host` of a host, and only as many as have slots within
         max_ahead and within `held` seconds. Each page has a slot of its own, which no other call gets."""
-        return await self._gets.call(
+        return await self._quick.call(
             """
             with
             s as materialized (
@@ -139,7 +139,7 @@ class CrawlDatabase:
     # -------------------------------------------------------------------------------- queries over all pages
 
     async def page(self, url: str) -> Any | None:
-        rows = await self._reads.call(
+        rows = await self._slow.call(
             f"select url, host, meta, due_at, added_at, is_done {PAGES} and page_id = recrawl.page_of(%(url)s)",
             {"url": url, "host": ""},
         )
@@ -149,7 +149,7 @@ class CrawlDatabase:
         """Reads on as fast as the caller takes the pages."""
         last = 0
         while size > 0:
-            rows = await self._reads.call(
+            rows = await self._slow.call(
                 f"select page_id, url, host, meta, due_at, added_at, is_done {PAGES} {MATCHING} and page_id > %(last)s"
                 " order by page_id offset %(start)s limit %(size)s",
                 {
@@ -164,7 +164,7 @@ class CrawlDatabase:
             last, start, size = rows[-1].page_id, 0, size - len(rows)
 
     async def count(self, host: str, filter: str, ignores_case: bool) -> int:
-        (row,) = await self._reads.call(
+        (row,) = await self._slow.call(
             f"select count(*) as pages {PAGES} {MATCHING}",
             {"host": host, "filter": filter, "ignores_case": ignores_case},
         )
@@ -172,7 +172,7 @@ class CrawlDatabase:
 
     async def stats(self, host: str) -> Any:
         """Exact counts of everything that is committed."""
-        (row,) = await self._reads.call(
+        (row,) = await self._slow.call(
             f"""
             select count(*) filter (where not is_done) as waiting, count(*) filter (where is_done) as done,
                    count(distinct host) filter (where not is_done) as active_hosts, count(distinct host) as hosts,
@@ -187,7 +187,7 @@ class CrawlDatabase:
 
     async def hosts(self, start: int, size: int, also_inactive: bool) -> list[str]:
         """The hosts that have pages to fetch and are not blocked; with `also_inactive` all hosts."""
-        rows = await self._reads.call(
+        rows = await self._slow.call(
             f"""
             select p.host
             from (select host, bool_or(not is_done) as is_active {PAGES} group by host) p
@@ -200,31 +200,31 @@ class CrawlDatabase:
         return [row.host for row in rows]
 
     async def is_paused(self) -> bool:
-        (row,) = await self._gets.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
+        (row,) = await self._quick.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
         return bool(row.yes)
 
     # ---------------------------------------------------------------------------------------------- steering
 
     async def pause(self, paused: bool) -> None:
-        await self._gets.call("select recrawl.pause()" if paused else "select recrawl.resume()")
+        await self._quick.call("select recrawl.pause()" if paused else "select recrawl.resume()")
 
     async def knows(self, host: str) -> bool:
         """Whether there is such a host. Ask first: the functions that steer a host add an unknown host."""
-        return bool(await self._gets.call("select from recrawl.host_status where host = lower(%s)", [host]))
+        return bool(await self._quick.call("select from recrawl.host_status where host = lower(%s)", [host]))
 
     async def set_default_delay(self, seconds: float) -> None:
-        await self._gets.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
+        await self._quick.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
 
     async def set_delay(self, host: str, seconds: float) -> None:
         gap = timedelta(seconds=max(seconds, SHORTEST_DELAY))
-        await self._gets.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
+        await self._quick.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
 
     async def block(self, host: str, until: int) -> None:
         """`until` is in seconds since 1970. A time in the past ends the block."""
         if until <= datetime.now(UTC).timestamp():
-            await self._gets.call("select recrawl.unblock_host(%s)", [host])
+            await self._quick.call("select recrawl.unblock_host(%s)", [host])
         else:
-            await self._gets.call(
+            await self._quick.call(
                 "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
             )
         await self._keep_limit(host.lower())
@@ -235,7 +235,7 @@ class CrawlDatabase:
         self._limits.pop(host, None)
         await self._keep_limit(host)  # ends the block of the old limit
         if most:
-            rows = await self._reads.call(
+            rows = await self._slow.call(
                 f"select page_id {PAGES} and is_done limit %(most)s", {"host": host, "most": most}
             )
             self._limits[host] = CrawlLimit(most, {row.page_id for row in rows})
@@ -263,13 +263,13 @@ class CrawlDatabase:
                 "block_host(host, reason => %(reason)s) from recrawl.host_status"
                 " where blocked_reason is distinct from %(reason)s"
             )
-        await self._gets.call(f"select recrawl.{query} and host = %(host)s", {"host": host, "reason": AT_LIMIT})
+        await self._quick.call(f"select recrawl.{query} and host = %(host)s", {"host": host, "reason": AT_LIMIT})
 
     async def reset(self, host: str) -> None:
         """Ends the block, the delay and the limit of a host; of all hosts if none is named."""
         for limited in [host.lower()] if host else list(self._limits):
             self._limits.pop(limited, None)
-        await self._gets.call(
+        await self._quick.call(
             """
             select recrawl.set_host(host, reset => '{gap}'),
                    case when blocked_until is not null then recrawl.unblock_host(host) end
@@ -297,11 +297,11 @@ class CrawlDatabase:
     async def _delete(self, host: str, older_than: timedelta | None) -> tuple[int, int]:
         """Returns the number of deleted pages, and how many of them were not done."""
         deleted = waited = last = 0
-        while rows := await self._reads.call(
+        while rows := await self._slow.call(
             f"select page_id, is_done {PAGES} and (%(age)s::interval is null or added_at < now() - %(age)s)"
             " and page_id > %(last)s order by page_id limit %(most)s",
             {"host": host, "age": older_than, "last": last, "most": AT_ONCE},
         ):
-            await self._reads.call("select recrawl.delete_pages(%s::bigint[])", [[row.page_id for row in rows]])
+            await self._slow.call("select recrawl.delete_pages(%s::bigint[])", [[row.page_id for row in rows]])
             deleted, waited, last = deleted + len(rows), waited + sum(not row.is_done for row in rows), rows[-1].page_id
         return deleted, waited
