@@ -41,11 +41,11 @@ def result_of(
     """The validators, hash, links and redirect of an answer, under the keys of report."""
     named = plain(headers)
     result: Result = {"status": status}
-    if etag := storable(named.get("etag", "")):
+    if etag := drop_unstorable(named.get("etag", "")):
         result["etag"] = etag
     if modified := date_of(named.get("last-modified")):
         result["last_modified"] = modified
-    if status in (429, 503) and (wait := storable(named.get("retry-after", ""))):
+    if status in (429, 503) and (wait := drop_unstorable(named.get("retry-after", ""))):
         result["retry_after"] = wait
     if status in REDIRECTS and "location" in named and (target := absolute(url, named["location"])):
         result["redirect_to"] = target
@@ -77,14 +77,14 @@ def text_of(value: object) -> str:
         return value.decode("latin-1")
 
 
-def storable(text: str) -> str:
+def drop_unstorable(text: str) -> str:
     """Removes the characters that JSON in Postgres cannot hold."""
     return text.replace("\0", "").encode("utf-8", "ignore").decode()
 
 
 def storable_url(url: str) -> str:
     """The URL as the database takes it: a host name that is not ASCII gets its ASCII form (xn--…)."""
-    url = storable(url)
+    url = drop_unstorable(url)
     parts = re.match("([^/?#]*//)([^/?#]*)(.*)", url, re.DOTALL)
     if parts and not parts[2].isascii():
         with suppress(UnicodeError):  # it is no host name
@@ -95,7 +95,7 @@ def storable_url(url: str) -> str:
 def absolute(base: str, link: str) -> str | None:
     """The absolute URL of a link on a page. None if it is no URL of the web."""
     try:
-        target = storable_url(urljoin(base, storable(link).strip()))
+        target = storable_url(urljoin(base, drop_unstorable(link).strip()))
         return target if urlsplit(target).scheme in ("http", "https") else None
     except ValueError:
         return None

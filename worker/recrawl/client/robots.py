@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
-from recrawl.client.answers import REDIRECTS, Result, storable
+from recrawl.client.answers import REDIRECTS, Result, drop_unstorable
 
 LONGEST = 500 * 1024  # bytes; the rest is ignored
 MOST_REDIRECTS = 5
@@ -107,5 +107,5 @@ def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Robot
         if body is None:
             return RobotsAnswer(0)  # the visit did not say what it contains
         text = body if isinstance(body, str) else body[:LONGEST].decode("utf-8", "replace")
-        return RobotsAnswer(status, text=storable(text.removeprefix("\ufeff"))[:LONGEST])
+        return RobotsAnswer(status, text=drop_unstorable(text.removeprefix("\ufeff"))[:LONGEST])
     return RobotsAnswer(404 if 100 <= status < 400 else status)
