@@ -47,9 +47,9 @@ class Downloader(ScrapysDownloader):
                 raise
         # The request did not come through the scheduler, but for example from a media pipeline. If it misses its slot,
         # it gets another.
-        refused = self._visits.client.extra_request(request.url, request)
+        is_over = self._visits.client.extra_request(request.url, request)
         while True:
-            visit = self._visits.under_way[request] = await self._slot_for(request, refused)
+            visit = self._visits.under_way[request] = await self._slot_for(request, is_over)
             with contextlib.suppress(SlotMissed):
                 return await self._fetch_in_slot(visit, request, spider)
 
@@ -89,10 +89,10 @@ class Downloader(ScrapysDownloader):
             visits[result] = visit
         return result
 
-    async def _slot_for(self, request: Request, refused: asyncio.Future[None]) -> Visit:
+    async def _slot_for(self, request: Request, is_over: asyncio.Future[None]) -> Visit:
         granted: asyncio.Future[Visit] = asyncio.get_running_loop().create_future()
         self._visits.wanted[request] = granted
-        either: list[asyncio.Future[Any]] = [granted, refused]
+        either: list[asyncio.Future[Any]] = [granted, is_over]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         except BaseException:
