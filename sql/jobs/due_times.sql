@@ -1,5 +1,4 @@
--- Moves due times: to new frequencies (allocate, set_rate, set_interval), and between the late pages of a host
--- (allocate).
+-- Moves due times to new frequencies (allocate, set_rate, set_interval).
 
 -- Brings forward the pages that are due more than one new interval from now. Returns their number. New prices change
 -- the frequencies immediately, but without this function the due time of a page would usually change only with its next
@@ -68,25 +67,4 @@ language sql volatile security definer set lock_timeout = '2s' as $$
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
 
--- Changes the order of late pages within their hosts by new due times, in days since 1970. A page that was fetched
--- after the job read it keeps its due time. If a page is leased, its report sets the next due time.
-create or replace function overtake_at(t timestamptz, page_ids bigint[], due_on float8[]) returns int
-language sql volatile as $$
--- plans: lookups; locks page by id
-    select move_pages(array(
-        select move_of(p, least(timestamptz 'epoch' + n.due_on * interval '24 hours', t), p.due_is, p.planned_due,
-                       p.frequency)
-        from (select * from unnest(page_ids, due_on) as u (page_id, due_on) offset 0) n
-        join page p on p.page_id = n.page_id
-        where due_follows_frequency(p) and p.due_at <= t
-        order by p.page_id
-        for update of p))
-$$;
-
--- overtake_at for a run that still holds its job.
-create or replace function overtake(token bigint, alive_for interval, page_ids bigint[], due_on float8[]) returns int
-language sql volatile security definer set lock_timeout = '2s' as $$
-    select overtake_at(keep_job(token, alive_for), page_ids, due_on)
-$$;
-
-grant execute on function bring_forward, put_dues, overtake to recrawl_worker;
+grant execute on function bring_forward, put_dues to recrawl_worker;

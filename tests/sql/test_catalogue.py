@@ -203,7 +203,6 @@ def test_every_twin_belongs_to_a_public_verb_or_to_the_upkeep(functions: list[Ro
         "tick",
         "reap",
         "drain",
-        "overtake",
         "put_dues",
         "bring_forward",
         "rotate_log",

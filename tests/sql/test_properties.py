@@ -489,26 +489,6 @@ class Crawling(RuleBasedStateMachine):
                 continue
             page.due = now["due_at"]
 
-    @rule(urls=some_urls, late_by=st.sampled_from([timedelta(0), SECOND, HOUR]))
-    def overtake(self, urls: list[str], late_by: timedelta) -> None:
-        """As allocate does where a host is behind."""
-        pages = [page for page in self.model.pages.values() if page.url in urls]
-        ids = [page.page_id for page in pages]
-        rows = """
-            select due_at, due_follows_frequency(p) and due_at <= %s as may
-            from page p join unnest(%s::bigint[]) with ordinality as w (page_id, place) using (page_id) order by place
-        """
-        before = self.crawl.rows(rows, self.crawl.now, ids)
-        dues = [(self.crawl.now - late_by).timestamp() / 86400] * len(ids)
-        moved = self.crawl.value("select overtake_at(%s, %s::bigint[], %s)", self.crawl.now, ids, dues)
-        assert moved == sum(was["may"] for was in before)
-        for page, was, now in zip(pages, before, self.crawl.rows(rows, self.crawl.now, ids), strict=True):
-            if was["may"]:
-                assert abs(now["due_at"] - (self.crawl.now - late_by)) <= TINY and now["due_at"] <= self.crawl.now
-                page.due = now["due_at"]
-            else:
-                assert now["due_at"] == was["due_at"]
-
     @rule(url=st.sampled_from(URLS), value=st.sampled_from([0.0, 0.25, 3.0, 50.0]))
     def set_value(self, url: str, value: float) -> None:
         for page in self.model.pages.values():

@@ -246,7 +246,6 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "keep_job": "select recrawl_internal.keep_job(1, '1 minute')",
         "put_priors": "select recrawl_internal.put_priors(1, '1 minute', '{0}', '{1}', '{2}')",
         "bring_forward": "select recrawl_internal.bring_forward(1, '1 minute', '{}', '{}')",
-        "overtake": "select recrawl_internal.overtake(1, '1 minute', '{}', '{}')",
         "put_graph_state": "select recrawl_internal.put_graph_state(1, '1 minute', 0.5, 0.5)",
         "put_scores": "select recrawl_internal.put_scores(1, '1 minute', '{1}', '{1}', '{1}', '{1}', '{1}')",
         "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '" + OPIC_RUN + "')",

@@ -1,7 +1,7 @@
 """Computes the price of every host and puts it in force. From the price follows how often each page is fetched.
 
-Then it moves due times: of pages that are due much too late for the new prices, of pages whose coming fetches do not
-fit the budget, and of late pages within a host.
+Then it moves due times: of pages that are due much too late for the new prices, and of pages whose coming fetches do
+not fit the budget.
 """
 
 import time
@@ -17,8 +17,7 @@ from recrawl.jobs.job import Job, Tell, silent
 from recrawl.model.allocation import due_moves, what_if
 from recrawl.model.allocation.new_pages import BudgetSplit
 from recrawl.model.allocation.objectives import objective_named
-from recrawl.model.allocation.overtaking import overtaking
-from recrawl.model.allocation.solve import Allocation, host_of_page
+from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 from recrawl.store import reads
@@ -37,8 +36,8 @@ MOST_LISTED = 200  # capped hosts
 
 class Allocate(Job):
     def run(self, tell: Tell = silent) -> str:
-        """Reads the crawl, divides the budget, writes the prices, and moves due times: to fit the prices and the
-        budget, and to put the best late pages first. Returns the message of the run."""
+        """Reads the crawl, divides the budget, writes the prices, and moves due times to fit the prices and the budget.
+        Returns the message of the run."""
         with store.runs.run(self.url, "allocate", self.as_of) as run:
             started = time.monotonic()
             crawl = read(self.url, run.connection, tell, self.as_of)
@@ -58,11 +57,7 @@ class Allocate(Job):
             if crawl.settings.budget is not None:
                 tell("fitting due times to the budget")
                 _fit(run, crawl, split, last_day)
-            overtook = 0
-            if crawl.is_priced_by_the_objective(split.allocation):
-                tell("ordering the late pages")
-                overtook = _overtake(run, crawl, split, last_day)
-            run.message = _summary(crawl, split, record, brought_forward, overtook)
+            run.message = _summary(crawl, split, record, brought_forward)
         return run.message
 
 
@@ -85,9 +80,7 @@ def _bring_forward(run: store.runs.Run, crawl: AllocationInput, split: BudgetSpl
     )
 
 
-def _summary(
-    crawl: AllocationInput, split: BudgetSplit, record: dict[str, Any], brought_forward: int, overtook: int
-) -> str:
+def _summary(crawl: AllocationInput, split: BudgetSplit, record: dict[str, Any], brought_forward: int) -> str:
     is_share = objective_named(crawl.objective).is_share
     sentences = [
         f"{crawl.settings.policy}: expected {crawl.objective} {utility(record['utility'], is_share)}, "
@@ -97,8 +90,6 @@ def _summary(
         f"the gap limits {count(record['capped_hosts'])} of {things(record['hosts'], 'host')}",
         f"{count(brought_forward)} of {things(crawl.pages, 'page')} are due earlier than before",
     ]
-    if overtook:
-        sentences.append(f"{things(overtook, 'late page')} exchanged their due times")
     needed, got = record["pinned_wanted"], record["pinned"]
     if got < needed * (1 - 1e-3):
         sentences.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
@@ -109,7 +100,7 @@ def _summary(
 
 def _fit(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: reads.FetchesOfLastDay) -> None:
     """Moves due times that follow from old prices, so that the fetches until the next run match the budget."""
-    ahead = _ahead(last_day)
+    ahead = min(max(last_day.since_last, LEAST_AHEAD), MOST_AHEAD)
     # The last allocations cover less than CORRECTION_DAYS when the crawl is young: then this shorter time counts.
     part_now = min(MOST_CORRECTED, ahead / min(max(last_day.days, ahead), CORRECTION_DAYS))
     to_make_up = last_day.to_make_up * part_now
@@ -127,29 +118,6 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_d
         (revisits + split.retries) * ahead + min(max(to_make_up, -max_correction), max_correction),
     )
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
-
-
-def _overtake(run: store.runs.Run, crawl: AllocationInput, split: BudgetSplit, last_day: reads.FetchesOfLastDay) -> int:
-    """On hosts with more due pages than slots until the next run, lets the pages whose fetch gains most go first.
-    Returns the number of pages that changed places."""
-    slots = split.cap * (crawl.settings.allocate_every or _ahead(last_day))
-    host = host_of_page(crawl.starts)
-    may_move = (crawl.due_in < 0) & ~np.isnan(crawl.planned_interval) & np.isnan(crawl.pinned)
-    has_too_many = np.bincount(host, may_move, len(slots)) > slots
-    pages = np.flatnonzero(may_move & has_too_many[host])
-    late_by = -crawl.due_in[pages].astype(np.float64)
-    # Days since the last fetch, at least the shortest interval that pages may have.
-    age = np.maximum(crawl.planned_interval[pages] + late_by, 1 / MOST_FREQUENCY)
-    late_by_frequency = age - 1 / np.maximum(split.allocation.frequency[pages], LEAST_FREQUENCY)
-    gain_now = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
-    which, late_by = overtaking(host[pages], late_by, late_by_frequency, gain_now, slots)
-    page_id = crawl.page_id[pages[which]]
-    in_order = np.argsort(page_id)
-    return run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
-
-
-def _ahead(last_day: reads.FetchesOfLastDay) -> float:
-    return min(max(last_day.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 
 def _record(crawl: AllocationInput, split: BudgetSplit) -> dict[str, Any]:

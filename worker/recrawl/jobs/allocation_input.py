@@ -41,7 +41,6 @@ class AllocationSettings:
     longest_interval: float | None
     shortest_interval: float | None
     discovery: float
-    allocate_every: float | None
 
 
 @dataclass(frozen=True, eq=False)

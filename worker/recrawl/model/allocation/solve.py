@@ -51,16 +51,12 @@ class Web:
     @property
     def host(self) -> NDArray[np.intp]:
         """The host of each page. It is not stored: it would take as much memory as value and rate together."""
-        return host_of_page(self.starts)
+        return np.repeat(np.arange(len(self.cap)), np.diff(self.starts))
 
     def on_hosts(self, of_page: NDArray[np.floating[Any]]) -> Floats:
         """The sum over the pages of each host."""
         # astype: if there is no page, bincount answers integers, although it gets weights.
         return np.bincount(self.host, of_page, minlength=len(self.cap)).astype(np.float64)
-
-
-def host_of_page(starts: NDArray[np.int64]) -> NDArray[np.intp]:
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.model.allocation.overtaking import SENIORS, overtaking
+from recrawl.lab.experiments.overtaking import SENIORS, overtaking
 
 
 def places(late_by: list[float], worth: list[float], slots: float) -> list[int]:

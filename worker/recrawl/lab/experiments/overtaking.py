@@ -1,5 +1,7 @@
 """Chooses the pages of a host with a backlog that go before pages that have been due for longer.
 
+The experiment behind.py measures what this gains. Production does not do it: docs/experiments.md says why.
+
 After an outage a host has more due pages than slots, for hours or days. The queue alone would fetch the pages that have
 waited longest (DELAYED of Souza, 2010, serves pages in this order). The gain of a fetch now is the objective's marginal
 utility of one more fetch, if the fetches were as far apart as the copy is old. For freshness this is value/rate · (1 −
