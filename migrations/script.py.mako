@@ -13,6 +13,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # There is only a way to base: version 0001 drops everything.
+    # The only way down is to base: version 0001 drops everything.
     if context.get_revision_argument() is not None:
         raise SystemExit("there is no way back to version ${down_revision}: restore a backup from before the upgrade")

@@ -133,8 +133,9 @@ for table in ("vital", "vital_hour"):
 
 
 def upgrade() -> None:
-    # The replay of sql/ makes on_their_way again. A call reads setting first and may then write inbox and
-    # graph_news. With locks in this order, a call that has begun can end, and a later one waits for setting.
+    # The replay of sql/ makes on_their_way again. A call reads setting first and may then write inbox,
+    # fetch_log and graph_news. With locks in this order, a call that has begun can end, and a later one waits for
+    # setting. judge() reads default_gap_since, and judged_results() calls it.
     op.execute("""
         alter table recrawl_internal.setting drop column memory;
         drop function if exists recrawl_internal.on_their_way(), recrawl_internal.is_news_full();
@@ -185,6 +186,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # There is only a way to base: version 0001 drops everything.
+    # The only way down is to base: version 0001 drops everything.
     if context.get_revision_argument() is not None:
         raise SystemExit("there is no way back to version 0001: restore a backup from before the upgrade")

@@ -67,9 +67,14 @@ return greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 /
 
 -- The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl delay
 -- of its robots.txt and the default.
+create or replace function host_gap(gap interval, crawl_delay interval, default_gap interval) returns interval
+language sql stable parallel safe
+return coalesce(gap, greatest(crawl_delay, default_gap));
+
+-- The same for a host.
 create or replace function gap_of(h host, s setting) returns interval
 language sql stable parallel safe
-return coalesce(h.gap, greatest(h.crawl_delay, s.default_gap));
+return host_gap(h.gap, h.crawl_delay, s.default_gap);
 
 -- The window of a host: how long after its slot a request may start. The gap is the least time between two requests.
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap:

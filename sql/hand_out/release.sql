@@ -102,5 +102,6 @@ before the call of next_pages. A page that was new had none: it becomes due at i
 * slot_used: true if you used the slot of each page for another request to its host, for example for robots.txt. false =
   you sent no request: pages whose slots have passed count as missed in the view vitals.
 
-The slots of these pages do not come back: the next request to their hosts starts one gap after the last slot.';
+The slots of these pages do not come back: the next request to their hosts starts one gap after the last slot that was
+given.';
 grant execute on function recrawl.release to recrawl_crawler;

@@ -42,7 +42,7 @@ begin
         select * from unnest(held.host_ids, held.page_ids, held.held_dues);
     end loop;
     delete from moved_back m where m.page_id = any (page_ids);
-    perform take_out(page_ids, 'kept_out');                -- from the queue; the rows of page go next
+    perform take_out(page_ids, 'kept_out');    -- takes them out of the queue; the next statement deletes their rows
     delete from page p where p.page_id = any (page_ids);
     get diagnostics gone = row_count;
     perform note_event(clock_timestamp(), 'pages', format('%s pages', gone), 'deleted') where gone > 0;

@@ -307,7 +307,7 @@ end;
 --   1. The verdict, and how the fetch compares with the page.
 --   2. The evidence of the fetch about the rate of the page.
 --   3. The state of the page after the report, and when it is due next.
---   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
+--   4. The consequences for the page, its place in the queue, its host, pulse and the answer.
 --
 -- In SQL the result of a query stands first. So step 4 is at the top, and steps 1 to 3 follow.
 create or replace function judge(

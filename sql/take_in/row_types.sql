@@ -83,4 +83,5 @@ select make_type('recorded', '(
     answers recrawl.report_result[], observed int[], hosts bigint[], responding_hosts bigint[],
     host_updates host_update[], left_leases lease_count[])',
     'The work that is left after the pages of a report were written. observed: the results (ord) that are successful '
-    'fetches. hosts: of all results that count. responding_hosts: of successful fetches.');
+    'fetches. hosts: the hosts of all results that count. '
+    'responding_hosts: the hosts of successful fetches.');

@@ -49,7 +49,7 @@ begin
     return latest > t + small_step();
 end $$;
 
--- The part of the repair that is done at once: the inbox, the logs, and the counts of the budget. Entries of the inbox
+-- The part of the repair that is done at once: the inbox, pulse, and the counts of the budget. Entries of the inbox
 -- stay before the entries that are written from now on. Among themselves they may change their order: drain_at() does
 -- not depend on it.
 create or replace function begin_pulling_in(t timestamptz) returns void

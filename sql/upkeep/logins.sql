@@ -30,7 +30,7 @@ declare
     found_full text[];
 begin
     select h.last_value, r.last_value into handed_out, recount from handed_out_count h, leased_recount r;
-    -- A recount that is further ahead than any limit allows is of a higher limit, or of another count.
+    -- If the recount is more than `most` ahead, it was set under a higher limit or for another count: count now.
     if most is null or recount between handed_out + 1 and handed_out + most then
         return;
     end if;

@@ -252,6 +252,7 @@ def test_only_a_lease_ends_pages_if_the_operator_says_so(
         (row,) = db.execute(query, [page["url"]]).fetchall()
         return tuple(row)
 
+    set_setting(db, "default_gap", "1 ms")
     add_hosts(db, 1)
     (page,) = pop(crawler, 1)
     named = {by: page[by]}

@@ -415,7 +415,7 @@ def test_a_request_past_start_by_moves_the_next_slot_a_gap_beyond_it(crawl: Craw
 
 
 @pytest.mark.parametrize("first", ["report", "release"])
-def test_a_request_past_start_by_counts_although_later_slots_are_given_back(crawl: Crawl, first: str) -> None:
+def test_a_request_past_start_by_counts_although_later_pages_are_given_back(crawl: Crawl, first: str) -> None:
     """Before, these slots came back, and the next slot was less than a gap after the late request."""
     crawl.value("select set_setting('window_share', '0.1')")
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))

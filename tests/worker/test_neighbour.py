@@ -23,7 +23,7 @@ HOSTS = [f"127.0.0.{n}" for n in range(2, 14)]
 PAGES = 15  # of a host
 TABLES = ["page", "host", "queue", "lease", "link", "inbox", "setting", "job"]
 ROWS = 50_000
-TRAPS = ["next_pages(integer)", "report(jsonb)", "tick(integer, integer)", "clock_timestamp()", "gap_of(interval)"]
+TRAPS = ["next_pages(integer)", "report(jsonb)", "tick(integer, integer)", "clock_timestamp()", "host_gap(interval)"]
 # One number and two numbers are different locks. Among the first numbers are ids of tables and of rows of the crawl.
 LOCKS = """
     select count(pg_advisory_lock(n)), count(pg_advisory_lock(n / 10, n % 10)),

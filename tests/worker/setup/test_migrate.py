@@ -348,6 +348,12 @@ def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy:
     assert rows(database, LEFT_OVER) == before
 
 
+def test_there_is_no_way_down_to_an_earlier_version(copy: Project, url: str) -> None:
+    before = everything(url)
+    assert "no way back to version 0001" in one_line(copy.fails(url, "alembic", "downgrade", "0001"))
+    assert everything(url) == before
+
+
 def test_going_down_spares_what_is_the_users(copy: Project, url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute(

@@ -65,6 +65,8 @@ def test_an_upgrade_names_the_users_view_that_is_in_its_way_and_keeps_rights_gra
         connection.execute(f"create role {analyst}".encode())
         connection.execute(f"grant select on recrawl.opic_run to {analyst}".encode())
         connection.execute("create view public.mine as select pages from recrawl.opic_run")
+        connection.execute("create view public.kept as select next_slot_at from recrawl.host_status")
+        connection.execute("create view public.late as select host from recrawl.late_hosts")
     with pytest.raises(SystemExit, match=r"this recrawl changes the view recrawl\.opic_run, which .*mine depends on"):
         migrate.upgrade(url)
     with connect(url) as connection:

@@ -79,7 +79,7 @@ def main() -> None:
 
 # Commands that need another role than recrawl_reader. `up` and `migrate` need the owner of the tables.
 ROLE = {"add": "recrawl_operator", "next": "recrawl_crawler", "release": "recrawl_crawler"} | dict.fromkeys(
-    ("look", "run", "plan", "audit", "compare", "worker"), "recrawl_worker"
+    ("look", "run", "plan", "compare", "worker"), "recrawl_worker"
 )
 
 

@@ -356,7 +356,7 @@ class InHand:
         self.counts["requests"] -= self.end(page, outcome=outcome)
 
     def _take_back_lag(self, page: Page) -> None:
-        """The request did not start when the page was yielded."""
+        """Removes the number of a page whose request did not start when it was yielded."""
         with suppress(KeyError, ValueError):  # it has no number, or a thousand others have followed
             self.lag.remove(self._lag_of.pop(page))
 

@@ -1,7 +1,7 @@
 """The jobs, and questions of the command line that read the same data.
 
     jobs                         upkeep, vitals, retention, rates, opic, allocate
-    questions                    audit, compare, plan: they change nothing, and the worker does not run them
+    questions                    compare, plan: they change nothing, and the worker does not run them
     what they read               allocation_input
     how the worker runs jobs     registry (the list of jobs), job, clock, running, child
 

@@ -7,7 +7,7 @@ from recrawl.model.checks import Array, positive
 
 
 def plain_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-    """The `credible_interval` of the filter, with one sqrt and two exp.
+    """The 90 % interval of a Gamma distribution of rates, with one sqrt and two exp.
 
     ln(quantile/mean) is a rational function of 1/√a. For large a it is the 1.6449/√a of the normal distribution. The
     coefficients minimise the largest error over a >= .05, relative to the quantile: 5.5e-4 for the upper end and 4.7e-3
