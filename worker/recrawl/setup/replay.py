@@ -133,14 +133,14 @@ def replay(connection: Connection, with_roles: bool | None = None) -> None:
         may_stay = thing.startswith("view ") and thing.removeprefix("view ") in declared
         if thing.partition(" ")[2].partition("(")[0] in changed and not may_stay:
             raise SystemExit(refusal(thing, others))
-    try:
-        for text in texts(with_roles):
+    for text in texts(with_roles):
+        try:
             run(connection, text)
-    except DBAPIError as error:
-        if blocked and isinstance(error.orig, InvalidTableDefinition):
-            thing, others = next(iter(blocked.items()))
-            raise SystemExit(f"{refusal(thing, others)} ({str(error.orig).splitlines()[0]})") from None
-        raise
+        except DBAPIError as error:
+            view = next((thing for thing in blocked if f"replace {thing} as" in text), None)
+            if view and isinstance(error.orig, InvalidTableDefinition):
+                raise SystemExit(f"{refusal(view, blocked[view])} ({str(error.orig).splitlines()[0]})") from None
+            raise
     grant_again(connection, [right for right in granted_by_hand if right[0] in dropped])
     run(connection, record(with_roles))
 
