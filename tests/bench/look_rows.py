@@ -1,7 +1,6 @@
 """The rows about looking at a large crawl: looks (views and functions), commands (recrawl status and its like)."""
 
 import os
-import pty
 import statistics
 import subprocess
 import sys
@@ -97,7 +96,6 @@ def commands(large: Large) -> Iterator[Line]:
         page = str(backend.rows("select max(page_id) from recrawl_internal.page")[0][0])
         for words in (["--help"], ["status"], ["explain", page], ["doctor"], ["jobs"]):
             yield from _command(" ".join(words[:1]), [_ran(large, words) for _ in range(ROUNDS)])
-        yield from _command("top", [_first_screen(large) for _ in range(ROUNDS)])
 
 
 def _command(name: str, runs: Sequence[Ran]) -> Iterator[Line]:
@@ -112,36 +110,9 @@ def _ran(large: Large, words: Sequence[str]) -> Ran:
         [sys.executable, "-m", "recrawl", *words],
         env=large.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
-    return _ended(process, started)
-
-
-def _ended(process: "subprocess.Popen[bytes]", started: float, wall: float | None = None) -> Ran:
     said = process.stderr.read() if process.stderr else b""
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if said:
         raise RuntimeError(said.decode())
-    return Ran(used.ru_utime + used.ru_stime, wall or time.monotonic() - started)
-
-
-def _first_screen(large: Large) -> Ran:
-    """recrawl top on a terminal, until it has painted once; then it is told to quit."""
-    started = time.monotonic()
-    ours, its = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "recrawl", "top"],
-        env=large.environment | {"TERM": "xterm"},
-        stdin=its,
-        stdout=its,
-        stderr=its,
-    )
-    os.close(its)
-    painted = b""
-    while b"quits" not in painted:
-        painted += os.read(ours, 65536)
-    wall = time.monotonic() - started
-    os.write(ours, b"q")
-    try:
-        return _ended(process, started, wall)
-    finally:
-        os.close(ours)
+    return Ran(used.ru_utime + used.ru_stime, time.monotonic() - started)

@@ -1,4 +1,4 @@
-"""status, top, doctor, jobs and run as a user has them, on real crawls in health and with troubles that are planted."""
+"""status, doctor, jobs and run as a user has them, on real crawls in health and with troubles that are planted."""
 
 import fcntl
 import json
@@ -556,46 +556,13 @@ def test_on_a_terminal_the_mark_has_a_colour(url: str, no_color: str, monkeypatc
         assert terminal.said.startswith("✓ Ready." if no_color else "\x1b[32m\x1b[1m✓\x1b[0m Ready.")
 
 
-def test_top_shows_the_crawl_until_q(url: str, now: Crawl) -> None:
-    fetch(now)
-    with Terminal(url, "top") as terminal:
-        terminal.until("q quits")
-        assert "fetches/s" in terminal.said and "\x1b[5m" not in terminal.said, "nothing blinks"
-        first = len(terminal.said)
-        terminal.said = ""
-        terminal.until("q quits")
-        assert first
-        terminal.type("q")
-        assert terminal.process.wait(60) == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_top_leaves_the_terminal_as_it_was(url: str, number: int) -> None:
-    with Terminal(url, "top") as terminal:
-        terminal.until("q quits")
-        before = termios.tcgetattr(terminal.master)[3]
-        terminal.process.send_signal(number)
-        assert terminal.process.wait(60) in (0, 130)
-        assert termios.tcgetattr(terminal.master)[3] & termios.ECHO and not before & termios.ECHO
-
-
-def test_an_arrow_does_not_end_top(url: str) -> None:
-    with Terminal(url, "top") as terminal:
-        terminal.until("q quits")
-        os.write(terminal.master, b"\x1b[A\x1b[B")
-        with pytest.raises(subprocess.TimeoutExpired):
-            terminal.process.wait(2)
-        os.write(terminal.master, b"\x1b")
-        assert terminal.process.wait(60) == 0
-
-
 # -- a login that may only read --
 
 READS = {
     "status": "recrawl doctor", "doctor": "checks are well", "jobs": "allocate", "jobs allocate": "freshness",
     "explain http://h1.test/": "h1.test", "dashboard --file -": "</html>", "psql -c 'table queue_status'": "(1 row)",
 }  # fmt: skip
-ON_A_TERMINAL = {"top": "q quits", "dashboard --listen 127.0.0.1:0": "Ctrl-C stops it"}
+ON_A_TERMINAL = {"dashboard --listen 127.0.0.1:0": "Ctrl-C stops it"}
 NEEDS_A_ROLE = {
     "look": "worker", "plan": "worker", "compare": "worker", "run allocate": "worker",
     "worker": "worker", "next": "crawler", "release 1": "crawler", "urlfrontier --listen 127.0.0.1:0": "crawler",
@@ -637,10 +604,6 @@ def test_a_reader_can_look_at_everything_and_each_other_command_names_its_role(
         assert re.findall(r"GRANT (recrawl_\w+)", said) == [f"recrawl_{role}"], said
     for line in NEEDS_THE_OWNER:
         assert "only the owner" in error(reader, line)
-
-
-def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:
-    assert "recrawl status" in error(url, "top")
 
 
 def test_on_a_terminal_a_run_shows_bars(url: str, now: Crawl) -> None:

@@ -195,15 +195,6 @@ def test_a_screen_is_of_80_columns_and_at_most_three_fixes(code: str) -> None:
     lines = screens.status(STATES[code], said)
     assert [line for line in lines if len(line) > 80] == []
     assert len(lines) <= 26
-    for line in (lines, screens.top(STATES[code], said, "news")):
-        assert all(len(text) <= 80 for text in line)
-
-
-@pytest.mark.parametrize("height", [8, 24, 40])
-def test_the_full_screen_fills_the_terminal(height: int) -> None:
-    figures = replace(WORKING, late_hosts=WORKING.late_hosts * 50)
-    least = len(screens.top(WORKING, verdict(WORKING), "news", height=0))
-    assert len(screens.top(figures, verdict(figures), "news", height)) == max(height, least)
 
 
 def test_a_verdict_fits_whatever_else_holds() -> None:
@@ -657,7 +648,7 @@ def test_the_alert_rules_are_written_from_the_list() -> None:
     assert path.read_text() == alerts.written(), "the rules changed: if that is meant, say `make golden`"
 
 
-# -- jobs and top --
+# -- jobs --
 
 
 def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
@@ -722,39 +713,8 @@ def test_if_no_page_is_late_any_more_none_waits_for_anything() -> None:
     assert "  late pages  about 0" in screens.status(none, verdict(none))
 
 
-def test_a_long_name_is_cut_and_a_block_without_end_is_said_to_have_none() -> None:
-    hosts = [
-        LateHost("a" * 28, 3, MINUTE, "gap", SECOND),
-        LateHost("b" * 29, 3, MINUTE, "block", SECOND, datetime.max.replace(tzinfo=UTC)),
-    ]
-    head, *lines = screens.top(replace(WORKING, late_hosts=tuple(hosts)), verdict(WORKING), "x" * 100)
-    assert head == f"recrawl  {'x' * 59}    12:00:00"
-    assert [line.split()[0] for line in lines if "aaa" in line or "bbb" in line] == ["a" * 28, "b" * 27 + "…"]
-    assert any("block, no end " in line for line in lines)
-
-
-@pytest.mark.parametrize("code", ["gaps_set_pace", "standing_still", "empty", "nothing_due"])
-def test_top_fills_a_terminal_of_80_by_24(code: str) -> None:
-    lines = screens.top(STATES[code], verdict(STATES[code]), "news", 24)
-    assert len(lines) == 24 and max(map(len, lines)) <= 80
-    assert_golden("top", code, lines)
-
-
-def test_a_figure_of_top_that_does_not_fit_is_left_out_and_not_cut() -> None:
-    state = STATES["gaps_set_pace"]
-    minute = replace(state.minutes[-1], due_gap=5_244_000, due_blocked=2_402_000, due_crawler=1_234_567)
-    (line,) = [
-        line
-        for line in screens.top(replace(state, minutes=(minute,)), verdict(state), "news")
-        if line.startswith("late")
-    ]
-    assert line.endswith("gap 5,244,000  block 2,402,000")
-
-
-def test_bars_and_lines_of_blocks() -> None:
+def test_bars_of_blocks() -> None:
     assert (screens.bar(0.5, 4), screens.bar(1.7, 4), screens.bar(0, 4)) == ("██", "████", "")
-    assert screens.sparkline([0, 1, 2], 2) == "▅█"
-    assert screens.sparkline([0, 0], 5) == "▁▁" and screens.sparkline([], 5) == ""
 
 
 def test_a_verdict_is_not_changed_by_asking() -> None:

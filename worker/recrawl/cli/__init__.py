@@ -17,7 +17,7 @@ MISTYPED = 64  # the exit code of sysexits.h; status and doctor use 2, which is 
 
 SECTIONS: dict[str, list[click.Command]] = {
     "Start": [demo.demo, server.up, pages.add],
-    "See how the crawl is doing": [status.status, status.top, status.doctor, status.jobs, explain, view.dashboard],
+    "See how the crawl is doing": [status.status, status.doctor, status.jobs, explain, view.dashboard],
     "Do by hand what a crawler does": [pages.look, pages.next_command, pages.release],
     "Decide how often pages are fetched": [jobs.run_command, jobs.plan],
     "Compare policies": [compare.compare, simulate.simulate, experiment.experiment],

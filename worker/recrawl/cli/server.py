@@ -26,8 +26,7 @@ from recrawl.words import in_url
 NEXT = """Next, in another terminal:
   recrawl add https://example.com/
   recrawl look 5
-  recrawl status
-  recrawl top"""
+  recrawl status"""
 
 
 metrics_option = click.option(

@@ -1,11 +1,9 @@
-"""Commands that show how the crawl is doing: status, top, doctor, jobs. They change nothing."""
+"""Commands that show how the crawl is doing: status, doctor, jobs. They change nothing."""
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import click
@@ -16,7 +14,6 @@ from recrawl.cli.database import connected, database
 from recrawl.jobs.registry import JOBS
 
 TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error, such as no connection
-EVERY = 2.0  # seconds between two screens of `recrawl top`
 COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
 
 
@@ -94,59 +91,6 @@ def jobs(job: str | None, as_json: bool) -> None:
     else:
         scheduled = [known.get(name) or figures.Schedule(name, entry.every, None) for name, entry in JOBS.items()]
         tell(screens.jobs(scheduled, last, now.as_of, bool(now.worker_is_running)))
-
-
-@click.command(epilog=example("recrawl top"))
-def top() -> None:
-    """Show how the crawl is doing. The figures are updated every two seconds. Press q to quit."""
-    if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise click.ClickException("top needs a terminal. Without a terminal, use: recrawl status")
-    from rich.console import Console, Group
-    from rich.live import Live
-    from rich.text import Text
-
-    from recrawl.view import figures, screens
-    from recrawl.view.verdict import verdict
-
-    console = Console(highlight=False)
-    if console.is_dumb_terminal:
-        raise click.ClickException("top needs a terminal that can move its cursor. Otherwise use: recrawl status")
-    for number in (signal.SIGTERM, signal.SIGHUP):  # so that the terminal is put back
-        signal.signal(number, signal.default_int_handler)
-    with connected() as connection:
-        name = connection.info.dbname
-        with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as pressed:
-            while True:
-                found = figures.read(connection)
-                lines = screens.top(found, verdict(found), name, console.height)
-                painted = (Text(line, COLOURS.get(line[:1], ""), no_wrap=True, overflow="crop") for line in lines)
-                live.update(Group(*painted), refresh=True)
-                if pressed(EVERY):
-                    break
-
-
-@contextmanager
-def _keys() -> Iterator[Callable[[float], bool]]:
-    """The keyboard without Enter and without echo. Yields a function that waits some seconds for the key to quit."""
-    import select
-    import termios
-    import time
-    import tty
-
-    def quits(seconds: float) -> bool:
-        until = time.monotonic() + seconds
-        while select.select([sys.stdin], [], [], max(0.0, until - time.monotonic()))[0]:
-            key = os.read(sys.stdin.fileno(), 64)  # an arrow is several bytes, and begins as Escape does
-            if key in (b"q", b"Q", b"\x1b", b"\x04", b""):
-                return True
-        return False
-
-    before = termios.tcgetattr(sys.stdin)
-    tty.setcbreak(sys.stdin)
-    try:
-        yield quits
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, before)
 
 
 def tell(lines: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The screens of status, doctor, jobs and top: lines of at most 80 columns, made from figures alone.
+"""The screens of status, doctor and jobs: lines of at most 80 columns, made from figures alone.
 
 A terminal colours the mark (✓ ▲ ✕) at the beginning of a line.
 """
@@ -132,68 +132,12 @@ def _ran(job: str, run: LastRun | None, as_of: datetime) -> str:
     return f"{run.result} {lasting(as_of - run.started_at)} ago{more}"
 
 
-def top(figures: Figures, verdict: Diagnosis, name: str, height: int = 24) -> list[str]:
-    """A full screen."""
-    now, minutes = figures.now, figures.minutes
-    at = f"{now.as_of.astimezone():%H:%M:%S}"
-    head = f"recrawl  {name}"[: WIDTH - 12]
-    lines = [f"{head:<{WIDTH - len(at)}}{at}"]
-    lines += [*_marked(MARKS[verdict.level], verdict.headline)[:2], ""]
-    last = figures.minute
-    per_minute = [minute.fetches for minute in minutes]
-    failed = last.failed + last.throttled
-    kinds = {"failed": failed, "changed": last.changed, "unchanged": last.unchanged, "first": last.first}
-    rates = [f"{kind} {count(number / 60)}" for kind, number in kinds.items() if number]
-    lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), *rates))
-    waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
-    lines.append(_trend("wait", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts ready"))
-    waits_for = _waits_for(last).items() if last.due is not None else ()
-    parts = [f"{what} {count(number or 0)}" for what, number in waits_for]
-    lines.append(_trend("late pages", [minute.due or 0 for minute in minutes], _estimated(now.due, now), *parts))
-    inbox = [f"inbox waits {lasting(now.inbox_wait)}"] if now.inbox_wait else []
-    new = [minute.new_waiting or 0 for minute in minutes]
-    lines.append(_trend("new pages", new, _estimated(now.new_waiting, now), *inbox))
-    leased = [minute.leased or 0 for minute in minutes]
-    lines.append(_trend("leased", leased, count(now.leased), things(now.leases, "lease")))
-    if last.fresh is not None:
-        fresh = [minute.fresh or 0 for minute in minutes]
-        expected = [f"expected {percent(last.expected)}"] if last.expected is not None else []
-        lines.append(_trend("fresh", fresh, percent(last.fresh), *expected))
-    lines.append("")
-    lines += _hosts(figures)[: max(0, height - len(lines) - 1)]
-    return [*lines, *[""] * (height - 1 - len(lines)), "renewed every 2 s · q quits"]
-
-
 def _estimated(pages: float, now: Now) -> str:
     return f"{'about ' if now.is_estimate else ''}{count(pages)}"
 
 
 def _waits_for(minute: Minute) -> dict[str, float | None]:
     return {"gap": minute.due_gap, "block": minute.due_blocked, "crawler": minute.due_crawler}
-
-
-def _hosts(figures: Figures) -> list[str]:
-    if not figures.late_hosts:
-        return ["No host has late pages."]
-    lines = [f"{'HOST':<29}{'LATE PAGES':>12}{'LATE BY':>10}  {'WAITS FOR':<16}{'GAP':>6}"]
-    for host in figures.late_hosts:
-        name = host.host if len(host.host) <= 28 else host.host[:27] + "…"
-        waits = host.waits_for
-        if host.blocked_until is not None:
-            ends = host.blocked_until
-            waits = f"block, {'no end' if ends.year >= 9999 else lasting(ends - figures.now.as_of)}"
-        lines.append(f"{name:<29}{count(host.due):>12}{lasting(host.late):>10}  {waits:<16}{lasting(host.gap):>6}")
-    return lines
-
-
-def _trend(name: str, numbers: Sequence[float], value: str, *parts: str) -> str:
-    """Leaves out the last parts if they do not fit."""
-    line = f"{name:<11}{sparkline(numbers, 16):<17}{value:>11}"
-    for part in parts:
-        if len(line) + 2 + len(part) > WIDTH:
-            break
-        line += f"  {part}"
-    return line
 
 
 def _thousand(number: int) -> str:
@@ -222,17 +166,9 @@ def _marked(mark: str, text: str) -> list[str]:
 
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def bar(part: float, width: int) -> str:
     """A share between 0 and 1 as a bar of at most `width` columns."""
     eighths = round(min(max(part, 0), 1) * width * 8)
     return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
-
-
-def sparkline(numbers: Sequence[float], width: int) -> str:
-    """The last numbers. The largest of them has the full height."""
-    numbers = list(numbers)[-width:]
-    most = max(numbers, default=0)
-    return "".join(LEVELS[round(number / most * (len(LEVELS) - 1))] if most > 0 else LEVELS[0] for number in numbers)
