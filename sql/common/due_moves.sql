@@ -90,7 +90,7 @@ $$;
 -- Whether a new frequency may make a page due earlier. It may if the due time follows from the old frequency, or from a
 -- hint or fetch_now. After a hint or fetch_now it must not make the page due later: see due_follows_frequency(). All
 -- other due times have another reason: a caller set them, attempts failed, or robots.txt denies the page.
-create or replace function may_come_forward(p page) returns boolean
+create or replace function may_become_due_earlier(p page) returns boolean
 language sql immutable parallel safe
 return p.state = 'live' and p.fetched_at is not null and p.due_at is not null
        and p.attempts = 0 and p.is_denied is null and p.due_is is null;
@@ -98,4 +98,4 @@ return p.state = 'live' and p.fetched_at is not null and p.due_at is not null
 -- Whether the due time of a page follows from its frequency alone.
 create or replace function due_follows_frequency(p page) returns boolean
 language sql immutable parallel safe
-return may_come_forward(p) and p.planned_due is null;
+return may_become_due_earlier(p) and p.planned_due is null;

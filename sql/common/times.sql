@@ -36,13 +36,19 @@ create or replace function null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
 return case when not is_never(t) then t end;
 
+-- The nearest frequency that a page may have, in fetches per day. It is at least 1e-4, so no due time is more than
+-- 10,000 days ahead: much later times would overflow. The clamping comes before the conversion to real, which raises if
+-- the number does not fit.
+create or replace function clamped_frequency(per_day float8) returns real
+language sql immutable parallel safe
+return greatest(least(per_day, 86400), 1e-4)::real;
+
 -- The fetches per day that the due times of a page follow: the frequency in its row, or its pinned rate, or the setting
 -- `frequency`. The row of a page without a pinned interval has no frequency before its first fetch, and before the
--- first allocation. The result is at least 1e-4, so no due time is more than 10,000 days ahead: much later times would
--- overflow. The clamping comes before the conversion to real, which raises if the number does not fit.
+-- first allocation.
 create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
-return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
+return clamped_frequency(coalesce(frequency, pinned_rate, default_frequency));
 
 -- How often per day something happens that happens once in each interval.
 create or replace function times_per_day(every interval) returns float8

@@ -21,7 +21,7 @@ language sql volatile as $$
                 p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
                 p.fetched_at + s.shortest_interval) as new_due
         ) d
-        where may_come_forward(p) and p.due_at > t + n.every and d.new_due < p.due_at
+        where may_become_due_earlier(p) and p.due_at > t + n.every and d.new_due < p.due_at
         order by p.page_id
         for update of p))
 $$;
@@ -35,15 +35,16 @@ $$;
 
 -- Moves the due times of pages to their new frequencies: each is one interval after the last fetch. Returns the number
 -- of these pages. The callers pass pages whose due time followed another frequency. A page that would be due in the
--- past gets a random due time within the next `days`. Only pages that are still due in the future are moved. A page
--- that a hint made due earlier does not become due later. A leased page has its old due time until its report, so it
--- usually is not moved.
-create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], days float8) returns int
+-- past gets a random due time within_days from now at most. Only pages that are still due in the future are moved. A
+-- page that a hint made due earlier does not become due later. A leased page has its old due time until its report, so
+-- it usually is not moved.
+create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], within_days float8)
+returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
         select move_of(p, d.new_due, p.due_is, null, n.frequency)
-        from (select u.page_id, u.frequency, t + random() * days * interval '24 hours' as if_past
+        from (select u.page_id, u.frequency, t + random() * within_days * interval '24 hours' as if_past
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
         join setting s on s.only_row                            -- an index scan: see bring_forward_at()
@@ -53,18 +54,18 @@ language sql volatile as $$
                             p.fetched_at + s.shortest_interval) as new_due
             from (select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at) f
         ) d
-        where may_come_forward(p) and p.due_at > t and (p.planned_due is null or d.new_due < p.due_at)
+        where may_become_due_earlier(p) and p.due_at > t and (p.planned_due is null or d.new_due < p.due_at)
         order by p.page_id
         for update of p))
 $$;
 
 -- put_dues_at for a run that still holds its job.
 create or replace function put_dues(
-    token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
+    token bigint, alive_for interval, page_ids bigint[], frequencies real[], within_days float8[]
 ) returns int
 language sql volatile security definer set lock_timeout = '2s' as $$
-    -- The worker sends an array for each argument. All elements of days are equal.
-    select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
+    -- The worker sends an array for each argument. All elements of within_days are equal.
+    select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, within_days[1])
 $$;
 
 grant execute on function bring_forward, put_dues to recrawl_worker;

@@ -45,7 +45,7 @@ begin
         update page p set
             pinned_interval = set_interval_at.every,
             frequency = case when set_interval_at.every is not null
-                             then page_frequency(times_per_day(set_interval_at.every), null, null) end
+                             then clamped_frequency(times_per_day(set_interval_at.every)) end
         from found f
         where p.page_id = f.page_id and f.problem is null and f.state <> 'kept_out'
     )
@@ -91,7 +91,7 @@ begin
     select array_agg(v.page_id order by v.page_id), array_agg(v.frequency order by v.page_id) into known, frequencies
     from unnest(page_ids) as w (page_id)
     cross join lateral (
-        select v.page_id, page_frequency(v.frequency, null, null) as frequency from recrawl.page_status v
+        select v.page_id, clamped_frequency(v.frequency) as frequency from recrawl.page_status v
         where v.page_id = w.page_id and v.frequency is not null
         offset 0
     ) v;

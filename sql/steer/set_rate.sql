@@ -14,7 +14,7 @@ begin
     -- The price of the host gives the new frequency immediately.
     select s.frequency into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
     if frequency is not null and has_prices() then
-        perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
+        perform bring_forward_at(t, array[page_id], array[clamped_frequency(frequency)]);
     end if;
 end $$;
 

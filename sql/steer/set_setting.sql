@@ -13,12 +13,12 @@ language sql volatile as $$
         select * from (
             select p.page_id, p.host_id, p.due_at, p.planned_due,
                    greatest(coalesce(p.planned_due, p.due_at)
-                                + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
+                                + (1 / clamped_frequency(after) - 1 / clamped_frequency(before))
                                   * interval '24 hours',
                             p.fetched_at + s.shortest_interval,
                             t + row_number() over (order by p.page_id) * interval '1 microsecond') as new_due
             from (select p.* from page p
-                  where p.due_at > t and p.frequency is null and p.pinned_rate is null and may_come_forward(p)
+                  where p.due_at > t and p.frequency is null and p.pinned_rate is null and may_become_due_earlier(p)
                   order by p.page_id
                   for update) p
             cross join setting s

@@ -144,7 +144,7 @@ returns setof evidence
 language sql stable parallel safe rows 1
 begin atomic
     select e.seen_changes, e.seen_days, e.days,
-           case when f.frequency is null then p.frequency else page_frequency(f.frequency, null, null) end
+           case when f.frequency is null then p.frequency else clamped_frequency(f.frequency) end
     from (select l.seen_changes::real, l.seen_days::real, l.worth::real as days
           from belief(null, 0, 0, own, rules.common) prior
           left join lateral learnt(

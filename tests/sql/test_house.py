@@ -280,7 +280,7 @@ def said(sources: dict[str, str]) -> Said:
 
 
 def test_sql_and_python_agree_on_their_numbers(said: Said, catalogue: psycopg.Connection[Any]) -> None:
-    assert said("page_frequency", r", ([\d.e-]+)\), ([\d.e-]+)\)::real") == (
+    assert said("clamped_frequency", r", ([\d.e-]+)\), ([\d.e-]+)\)::real") == (
         limits.MOST_FREQUENCY, limits.LEAST_FREQUENCY,
     )  # fmt: skip
     assert said("frequency_in_force", r"price \* \(1 [-+] (\S+)\)") == (limits.EQUAL,)

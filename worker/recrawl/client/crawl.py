@@ -66,6 +66,7 @@ class Client:
         except BaseException:
             await self._close()
             raise
+        # 2 × max_error is the time that the fastest call took: the first answer takes longer over a slow network.
         self._in_hand.answer_time += 2 * self._clock.max_error(time.monotonic())
         self._asker_task = self._runner.background(self._asker.ask_until_closed())
         self._runner.background(self._sender.send_for_ever())

@@ -118,10 +118,11 @@ def rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
 def replay(connection: Connection, with_roles: bool | None = None) -> None:
     """Replays sql/ with or without grants to the four roles. None = as the last time."""
     known = rows(connection, "select digest, in_force, with_roles, declared from recrawl_internal.replayed")
-    *last, before = known[0] if known else ("", "", True, {})
+    digest, in_force, had_roles, before = known[0] if known else ("", "", True, {})
     if with_roles is None:
-        with_roles = bool(last[2])
-    if last == [project.sql_digest(), run(connection, IN_FORCE).scalar(), with_roles]:
+        with_roles = bool(had_roles)
+    now = project.sql_digest(), run(connection, IN_FORCE).scalar(), with_roles
+    if (digest, in_force, had_roles) == now:
         return
     declared = project.declarations()
     changed = {name for name in {*before, *declared} if before.get(name) != declared.get(name)}

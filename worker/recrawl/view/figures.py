@@ -216,7 +216,7 @@ class CappedHost:
 
 @dataclass(frozen=True)
 class HasEver:
-    """Two columns of the view checkup."""
+    """Whether the crawl has ever had a page, and whether a page was handed out: two columns of the view checkup."""
 
     has_pages: bool = True
     has_handed_out: bool = True

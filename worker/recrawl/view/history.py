@@ -22,7 +22,7 @@ class Event:
 class History:
     hours: tuple[Period, ...] = ()  # of the last 14 days
     tens: tuple[Period, ...] = ()  # of the last 24 hours
-    blocked: tuple[LateHost, ...] = ()  # with most due pages
+    blocked: tuple[LateHost, ...] = ()  # the blocked hosts with most due pages
     events: tuple[Event, ...] = ()  # the newest first
 
     @property

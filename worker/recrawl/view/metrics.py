@@ -196,7 +196,7 @@ class Collector:
         self.url = url
         self.counts = Counts()
         self.minutes_since: datetime | None = None
-        self.runs_since: datetime | None = None
+        self.runs_since: datetime | None = None  # all runs that began before this time have ended, and are counted
         self.found: list[Metric] = []  # by the last read; empty until it has succeeded
         self.complaint = ""
         self.thread: threading.Thread | None = None

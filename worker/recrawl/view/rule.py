@@ -69,7 +69,7 @@ class Rule:
             return None
         level = found.level or self.level
         fix = found.fix or self.fix
-        if level in ("ok", "unseen") and level != self.level:
+        if level in ("ok", "unseen") and level != self.level:  # no trouble, so `means` and `fix` do not apply
             return Diagnosis(self.code, level, found.headline, found.detail)
         detail = " ".join(part for part in (found.detail, self.means) if part)
         fixes = (replace(fix, do=found.do or fix.do),) if fix else ()
