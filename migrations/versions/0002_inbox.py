@@ -9,8 +9,9 @@ host_blocked, a report sees quickly that none of its hosts is or was blocked. Ea
 graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy of the graph.
 fetch_log and the setting keep_log go: only the command recrawl audit read the log. Two columns of graph_state are not
 used any more. They stay, because a report reads the table and fails if it waits 300 ms for a lock on it. The setting
-default_gap_since goes, because slots do not come back. Comments change. Internal functions lose their comments in the
-database: the files of sql/ have them.
+default_gap_since goes, because slots do not come back. The column page_id of link_later is not used any more: upkeep
+adds the page of a URL that was set aside, and not the link. Comments change. Internal functions lose their comments in
+the database: the files of sql/ have them.
 """
 
 from alembic import context, op
@@ -82,6 +83,13 @@ COMMENTS = {
         "measured. next_pages counts it. If the value jumps, a measured budget is too high or too low for a quarter of "
         "an hour."
     ),
+    "table link_later": (
+        "URLs that reports link to and that another open transaction was adding. Upkeep adds their pages later. The "
+        "links are stored with the next reports of the linking pages."
+    ),
+    "column link_later.page_id": "Not used since version 0002.",
+    "column link_later.key": "The key of the URL.",
+    "column link_later.url": "The URL, as reported.",
     "table graph_state": (
         "Results of the last run of the job opic that the values of pages, and new pages, depend on. The table has one "
         "row."

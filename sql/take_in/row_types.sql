@@ -14,12 +14,8 @@ select make_type('made_page', '(place int, key uuid, page_id bigint, reason text
     'A new page, or the reason why there is no page; neither if another transaction made the page first.');
 select make_type('found_page', '(place int, page_id bigint, is_new boolean, reason text)',
     'The page of a URL, or the reason why there is no page.');
-select make_type('set_aside_link', '(tid tid, source bigint, page_id bigint, code text, is_held boolean)',
-    'A link that was set aside: its row, its linking page, and the page and code that its URL got now. is_held: '
-    'another transaction still has the URL locked.');
-select make_type('reported_link', '(given given_url, ord int, is_redirect boolean, source bigint, was_locked boolean)',
-    'A link or a redirect in the result with the number ord. source: the page of the result. was_locked: the URL was '
-    'set aside before, and another transaction still had it locked at the last try.');
+select make_type('reported_link', '(given given_url, ord int, is_redirect boolean)',
+    'A link or a redirect in the result with the number ord.');
 select make_type('found_links', '(ord int, page_id bigint, targets bytea, moved_to bigint)',
     'Links and redirect of a reported page, as ids of pages.');
 select make_type('result_extras', '(

@@ -1,4 +1,4 @@
--- The upkeep of the queue in small steps: move the horizons (where index scans begin), add links that were set aside,
+-- The upkeep of the queue in small steps: move the horizons (where index scans begin), add URLs that were set aside,
 -- bring back pages that their site moved back, repair times after the clock was ahead, measure how much crawlers can
 -- fetch (if the budget is `measured`), watch the logins, take back pages of ended leases, apply the inbox. The worker
 -- calls tick() all the time. Without a worker, next_pages does a tick every half second (all crawlers together). Any
@@ -16,9 +16,9 @@ begin
     -- Horizons move first. They are sequences, and a rollback does not set them back. If they moved after the
     -- changes below, a rollback could bring back rows that are below a horizon.
     perform setval('next_tick', micros(t + pause)), advance_horizons(t);
-    -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 51 times
+    -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times
     -- 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.
-    done := take_links_in(t, max_entries);
+    done := take_links_in(t);
     if date_bin('10 minutes', t, 'epoch') > date_bin('10 minutes', last_tick, 'epoch') then
         done := done + bring_back(t, max_entries);
     end if;

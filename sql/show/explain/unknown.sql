@@ -66,7 +66,7 @@ begin
         where kept_by <> '{}'
         union all
         select 'being_added',
-               'It was reported as a link, but another transaction that is still open is adding it, too. Upkeep adds '
+               'A reported page links to it, but another transaction that is still open is adding it too. Upkeep adds '
                'it when that transaction ends.',
                'SELECT pid, usename, state_change, query FROM pg_stat_activity WHERE state = ''idle in transaction'';'
         where exists (select from link_later l where l.tries > 0 and l.key = url_key(canonical))

@@ -78,6 +78,27 @@ def test_an_upgrade_names_the_users_view_that_is_in_its_way_and_keeps_rights_gra
         connection.execute(f"drop role {analyst}".encode())
 
 
+@pytest.mark.parametrize("file", FIXTURES, ids=lambda path: path.name.removesuffix(".sql.gz"))
+def test_links_that_a_release_had_set_aside_are_taken_in(file: Path, server: str, new_database: NewDatabase) -> None:
+    url = new_database()
+    restore_release(file, server, url)
+    with connect(url) as connection:
+        connection.execute(
+            "insert into recrawl_internal.link_later (page_id, key, url, worth, depth, tries)"
+            " select page_id, recrawl_internal.url_key(later), later, 1, 1, tries"
+            " from recrawl_internal.page, generate_series(0, 2) as tries,"
+            " format('http://later%s.test/', tries) as later"
+            " where page_id = 1"
+        )
+    migrate.upgrade(url)
+    with connect(url) as connection:
+        for _ in range(2):
+            connection.execute("select recrawl_internal.tick_at(clock_timestamp(), 100, 1000)")
+    assert rows(url, "select url, state from recrawl.page_status where url like '%later%' order by url") == [
+        (f"http://later{tries}.test/", "new") for tries in range(3)
+    ]
+
+
 def test_there_is_a_fixture_of_this_release_from_two_servers() -> None:
     assert len([file for file in FIXTURES if file.name.startswith(f"{fixture.RELEASE}-")]) == 2
 

@@ -1,4 +1,4 @@
-"""The present figures, for status, top, the dashboard and the rules for trouble. `read` reads all of them."""
+"""The present figures, for status, the dashboard and the rules for trouble. `read` reads all of them."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
