@@ -6,7 +6,7 @@
 -- request may be running.
 --
 -- next_pages locks no page. If it hands out a page while the page is being deleted, the lease keeps the page until the
--- lease ends. The row in the queue is deleted when its turn comes.
+-- lease ends. The row in the queue is deleted when its turn comes. Until then host.pages counts the page.
 create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes page, inbox, moved_back; locks lease, page by id, moved_back, link, page_score by id

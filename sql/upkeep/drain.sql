@@ -51,7 +51,8 @@ begin
                case when p.due_at is null then -p.value end as new_rank, n.tid as new_tid, q.tid as queue_tid,
                p.page_id is not null
                and case when e.revived then (e.page_id in (select page_id from has_place)) is not true
-                        else f.names_no_place or n.tid is not null end as enters
+                        else f.names_no_place or n.tid is not null
+                             or (q.tid is not null and p.due_at is null) end as enters
         from unnest(entries) e
         cross join lateral (select e.old_due is null and e.old_rank is null as names_no_place) f
         left join lateral (
@@ -74,9 +75,9 @@ begin
     left_new as (
         delete from new_page n using entry e where n.ctid = e.new_tid
     ),
-    -- Dead pages leave the queue.
+    -- Dead pages leave the queue. So do pages that are new again: an unexcluded page that was never fetched.
     left_queue as (
-        delete from queue q using entry e where not e.is_live and q.ctid = e.queue_tid
+        delete from queue q using entry e where e.new_due is null and q.ctid = e.queue_tid
     ),
     -- The others move within it.
     moved as (

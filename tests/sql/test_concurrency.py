@@ -180,6 +180,19 @@ def test_a_page_unexcluded_while_it_is_released_comes_back(crawl: Crawl, beside:
     assert misplaced(crawl) == []
 
 
+@pytest.mark.parametrize("end", [{"status": 301, "redirect_to": "http://b.test/"}, {"status": 410}])
+def test_a_new_page_that_ended_while_it_was_excluded_comes_back_to_one_place(crawl: Crawl, end: Row) -> None:
+    """It was leased for the first time, so it is new again. Its place in the queue was after the end of the lease."""
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    exclude(crawl)
+    assert codes(crawl.report(result_of(page, **end))) == ["ok"]
+    assert unexclude(crawl) == 1
+    assert misplaced(crawl) == []
+    crawl.wait(MINUTE)
+    assert "http://a.test/" in urls(crawl.next())
+
+
 def test_an_extension_that_waits_until_another_has_the_pages_extends_nothing(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/", "http://b.test/", due=[crawl.now], rate=[1440.0])  # due again every minute
     (lease,) = {page["lease_id"] for page in crawl.next(lease=MINUTE)}
