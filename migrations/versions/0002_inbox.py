@@ -1,6 +1,7 @@
 """Inbox entries no longer say where pages belong. Locks: inbox, host, lease, page, job, setting, opic and others.
 
-The other tables are allocation, budget_step, pulse, fetch_log, graph_news, graph_state, pulling_in, vital, vital_hour.
+The other tables are allocation, budget_step, pulse, fetch_log, graph_news, graph_state, link_later, page_score,
+pulling_in, vital and vital_hour.
 
 The inbox loses new_due and new_rank: an entry says where its page was. Where the page belongs stands only in its row of
 page. allocation loses worth, because nothing reads it any more. The new sequence host_ask_count counts calls that a
@@ -8,10 +9,10 @@ measured budget leaves out. The new table moved_back has pages that their sites 
 host_blocked, a report sees quickly that none of its hosts is or was blocked. Each run of the job opic reads the whole
 graph. So graph_news, opic.is_full and the setting memory go: they were for a worker that keeps a copy of the graph.
 fetch_log and the setting keep_log go: only the command recrawl audit read the log. Two columns of graph_state are not
-used any more. They stay, because a report reads the table and fails if it waits 300 ms for a lock on it. The setting
-default_gap_since goes, because slots do not come back. The column page_id of link_later is not used any more: upkeep
-adds the page of a URL that was set aside, and not the link. Comments change. Internal functions lose their comments in
-the database: the files of sql/ have them.
+used any more. They stay, because a report reads the table and fails if it waits 300 ms for a lock on it. The column
+page_id of link_later is not used any more, and stays for the same reason: upkeep adds the page of a URL that was set
+aside, and not the link. The setting default_gap_since goes, because slots do not come back. Comments change. Internal
+functions lose their comments in the database: the files of sql/ have them.
 """
 
 from alembic import context, op
@@ -84,8 +85,8 @@ COMMENTS = {
         "an hour."
     ),
     "table link_later": (
-        "URLs that reports link to and that another open transaction was adding. Upkeep adds their pages later. The "
-        "links are stored with the next reports of the linking pages."
+        "New URLs from reports that linked to a URL which another open transaction was adding. Upkeep adds their pages "
+        "later. The next reports of the linking pages store the links."
     ),
     "column link_later.page_id": "Not used since version 0002.",
     "column link_later.key": "The key of the URL.",

@@ -38,7 +38,7 @@ return case when not is_never(t) then t end;
 
 -- The nearest frequency that a page may have, in fetches per day. It is at least 1e-4, so no due time is more than
 -- 10,000 days ahead: much later times would overflow. The clamping comes before the conversion to real, which raises if
--- the number does not fit.
+-- the number does not fit. Callers do not pass null: it would become 86400.
 create or replace function clamped_frequency(per_day float8) returns real
 language sql immutable parallel safe
 return greatest(least(per_day, 86400), 1e-4)::real;

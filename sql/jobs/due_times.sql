@@ -35,7 +35,7 @@ $$;
 
 -- Moves the due times of pages to their new frequencies: each is one interval after the last fetch. Returns the number
 -- of these pages. The callers pass pages whose due time followed another frequency. A page that would be due in the
--- past gets a random due time within_days from now at most. Only pages that are still due in the future are moved. A
+-- past gets a random due time in the next within_days days. Only pages that are still due in the future are moved. A
 -- page that a hint made due earlier does not become due later. A leased page has its old due time until its report, so
 -- it usually is not moved.
 create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], within_days float8)

@@ -1,9 +1,9 @@
 -- Links and redirects of reported pages.
 
 -- Finds or makes the pages that results link and redirect to. If another transaction is taking in one of the new URLs,
--- this waits .3 s. Then all new URLs are set aside in link_later: upkeep makes their pages later, and the next report
--- of the linking page stores the links. A URL that was set aside before and is still held counts as no link, so that
--- nobody waits for it again. The lock_timeout is for intern_where_free().
+-- this waits at most .3 s for it. If that is not enough, all new URLs are set aside in link_later: upkeep makes their
+-- pages later, and the next report of the linking page stores the links. A URL that was still held when upkeep tried it
+-- counts as no link, so that no report waits for it again. The lock_timeout is for intern_where_free().
 create or replace function intern_links(t timestamptz, results result[]) returns found_links[]
 language plpgsql volatile set lock_timeout = '300ms' as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
@@ -42,9 +42,11 @@ begin
     select array_agg(i.page_id order by i.ord), array_agg(i.code order by i.ord) into pages, codes
     from intern_pages(t, array(select l.given from unnest(reported) l), true) i;
     insert into link_later (key, url, worth, depth)
-    select url_key(canonical_of((l.given).url)), (l.given).url, (l.given).value, (l.given).depth
-    from unnest(reported, codes) as l (given, ord, is_redirect, code)
-    where l.code = 'waiting';
+    select distinct on (u.key) u.key, (u.given).url, (u.given).value, (u.given).depth
+    from (select url_key(canonical_of((l.given).url)) as key, l.given, l.is_redirect, l.place
+          from unnest(reported, codes) with ordinality as l (given, ord, is_redirect, code, place)
+          where l.code = 'waiting') u
+    order by u.key, not u.is_redirect, u.place;
     return array(
         select (r.ord, r.page_id,
                 coalesce(string_agg(distinct int8send(o.page_id), ''::bytea)
@@ -56,23 +58,28 @@ begin
         group by r.ord, r.page_id);
 end $$;
 
--- Takes in URLs that were set aside, at most 50, one by one: another transaction may still hold some of them. Held URLs
--- come after the others next time. Returns the number of the others. It waits at most 5 ms for each lock.
+-- Takes in at most 50 URLs that were set aside. It takes them one by one, because another transaction may still hold
+-- some of them. Held URLs come after the others next time. Returns the number of URLs that were not held. It waits at
+-- most 5 ms for each lock. So two transactions never wait for each other here, although the keys are locked in any
+-- order.
 create or replace function take_links_in(t timestamptz) returns int
 language plpgsql volatile set lock_timeout = '5ms' as $$
 -- plans: lookups; writes link_later; locks link_later, exclusion (shared), new keys
 declare
     link record;
-    code text;
+    held uuid[] := '{}';               -- keys of URLs that another transaction holds
     done int := 0;
 begin
     for link in
-        select l.ctid as tid, (l.url, l.worth, null, null, null, null, l.depth, null)::given_url as given
+        select l.ctid as tid, l.key, (l.url, l.worth, null, null, null, null, l.depth, null)::given_url as given
         from link_later l order by l.tries, l.at limit 50
         for update skip locked
     loop
-        code := (select i.code from intern_pages(t, array[link.given], true) i);
-        if code = 'waiting' then
+        if link.key <> all (held)
+           and (select i.code from intern_pages(t, array[link.given], true) i) = 'waiting' then
+            held := held || link.key;
+        end if;
+        if link.key = any (held) then
             update link_later l set tries = l.tries + 1 where l.ctid = link.tid;
         else
             delete from link_later l where l.ctid = link.tid;

@@ -43,9 +43,9 @@ begin
     ),
     -- The entries, with the new places of their pages and the rows at the old places (new_tid, queue_tid). enters: the
     -- page gets a new row in queue or new_page. A page that lives again gets one only if it has no place. A new page
-    -- that died before it entered stays out. The old places are found with one index look-up for each entry. A plain
-    -- join would be planned in the other direction if the table was once empty, and would read all of it when it has
-    -- grown.
+    -- that died before it entered stays out. A page in queue that is new again moves to new_page. The old places are
+    -- found with one index look-up for each entry. A plain join would be planned in the other direction if the table
+    -- was once empty, and would read all of it when it has grown.
     entry as materialized (
         select e.host_id, e.page_id, f.names_no_place, p.page_id is not null as is_live, p.due_at as new_due,
                case when p.due_at is null then -p.value end as new_rank, n.tid as new_tid, q.tid as queue_tid,
@@ -75,7 +75,7 @@ begin
     left_new as (
         delete from new_page n using entry e where n.ctid = e.new_tid
     ),
-    -- Dead pages leave the queue. So do pages that are new again: an unexcluded page that was never fetched.
+    -- Dead pages leave the queue. So does a page that is new again: it was never fetched, was excluded, and came back.
     left_queue as (
         delete from queue q using entry e where e.new_due is null and q.ctid = e.queue_tid
     ),

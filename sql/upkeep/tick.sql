@@ -4,7 +4,7 @@
 -- calls tick() all the time. Without a worker, next_pages does a tick every half second (all crawlers together). Any
 -- call of next_pages that would return too few pages does the last two steps.
 
--- One small step of upkeep. Returns 0 if nothing is left to do now.
+-- One small step of upkeep. Returns 0 if nothing is left to do now, or if another transaction holds all that it tried.
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile as $$
 declare

@@ -64,7 +64,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
 # Rows about a crawl of ten times the pages.
 LARGE_ROWS: dict[str, tuple[Callable[[Large], Iterator[Line]], str]] = {
     "looks": (look_rows.looks, "the views and functions that people look at"),
-    "commands": (look_rows.commands, "recrawl status, top, explain, doctor, jobs, --help"),
+    "commands": (look_rows.commands, "recrawl status, explain, doctor, jobs, --help"),
     "allocate": (job_rows.allocate, "an allocation from end to end"),
     "beside": (job_rows.beside, "pops and upkeep while allocate and opic run"),
     "checkpoint": (lasting_rows.checkpoint, "pops after a checkpoint"),

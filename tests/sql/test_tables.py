@@ -74,7 +74,10 @@ def references(tables: dict[str, Row]) -> str:
         for name, row in tables.items():
             if row["columns"][0][0] == "only_row":
                 continue
-            columns = [column for column, _, _ in row["columns"] if re.fullmatch(pattern, column)]
+            columns = [
+                column for column, _, comment in row["columns"]
+                if re.fullmatch(pattern, column) and not comment.startswith("Not used")
+            ]  # fmt: skip
             columns = [] if name == target and columns[:1] in ([f"{target}_id"], ["token"]) else columns
             usual = columns in ([f"{target}_id"], ["token"])
             if columns:

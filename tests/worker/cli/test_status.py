@@ -544,9 +544,6 @@ class Terminal:
             if select.select([self.master], [], [], 0.2)[0]:
                 self.said += os.read(self.master, 65536).decode(errors="replace")
 
-    def type(self, keys: str) -> None:
-        os.write(self.master, keys.encode())
-
 
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_on_a_terminal_the_mark_has_a_colour(url: str, no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,7 @@ def test_links_that_a_release_had_set_aside_are_taken_in(file: Path, server: str
     assert rows(url, "select url, state from recrawl.page_status where url like '%later%' order by url") == [
         (f"http://later{tries}.test/", "new") for tries in range(3)
     ]
+    assert rows(url, "select count(*) from recrawl_internal.link_later") == [(0,)]
 
 
 def test_there_is_a_fixture_of_this_release_from_two_servers() -> None:

@@ -21,7 +21,7 @@ def workers(connection: Connection) -> int:
 
 
 def tick(connection: Connection, max_entries: int = 2000) -> int:
-    """One step of the queue's upkeep. Returns how many pages, links and inbox entries it handled. While it repairs
+    """One step of the queue's upkeep. Returns how many pages, URLs and inbox entries it handled. While it repairs
     times that a wrong clock wrote, hosts and leases count too. 0 = nothing is left to do now."""
     return int(value(connection, "select recrawl_internal.tick(200, %s)", max_entries) or 0)
 

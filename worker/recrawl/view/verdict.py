@@ -20,7 +20,7 @@ def verdict(figures: Figures) -> Diagnosis:
     """
     facts = Facts(figures)
     findings = ((rule, finding) for rule in RULES if rule.in_status and (finding := rule.on(facts)))
-    rule, first = next(findings)  # `findings` goes on after it
+    rule, first = next(findings)  # the generator goes on with the later rules below
     fixes = list(first.fixes)
     if not rule.is_alone:
         fixes += [fix for _, later in findings if first.level == "ok" or later.level != "ok" for fix in later.fixes]
