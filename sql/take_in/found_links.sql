@@ -62,7 +62,7 @@ end $$;
 -- some of them. Held URLs come after the others next time. Returns the number of URLs that were not held. It waits at
 -- most 5 ms for each lock. So two transactions never wait for each other here, although the keys are locked in any
 -- order.
-create or replace function take_links_in(t timestamptz) returns int
+create or replace function add_set_aside_urls(t timestamptz) returns int
 language plpgsql volatile set lock_timeout = '5ms' as $$
 -- plans: lookups; writes link_later; locks link_later, exclusion (shared), new keys
 declare

@@ -16,9 +16,9 @@ begin
     -- Horizons move first. They are sequences, and a rollback does not set them back. If they moved after the
     -- changes below, a rollback could bring back rows that are below a horizon.
     perform setval('next_tick', micros(t + pause)), advance_horizons(t);
-    -- take_links_in() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50 times
-    -- 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.
-    done := take_links_in(t);
+    -- add_set_aside_urls() comes before the parts that lock hosts, because it may wait for locks of new keys: up to 50
+    -- times 5 ms. Therefore the new keys that it locks stay locked while the inbox is drained.
+    done := add_set_aside_urls(t);
     if date_bin('10 minutes', t, 'epoch') > date_bin('10 minutes', last_tick, 'epoch') then
         done := done + bring_back(t, max_entries);
     end if;

@@ -449,7 +449,7 @@ def test_while_all_that_is_ready_is_in_an_open_transaction_nobody_is_asked_back_
 # -- a transaction that found it first hangs --
 
 
-def hang(beside: Beside, crawl: Crawl, how: str) -> Crawl:
+def hang(beside: Beside, how: str) -> Crawl:
     """A transaction that has just taken in the first URL of a host, and stays open."""
     hung = beside()
     if how == "add_pages":
@@ -468,7 +468,7 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
 ) -> None:
     crawl.add(*(f"http://{name}.test/" for name in "abcd"))
     pages = {page["page_id"]: page for page in crawl.next()}
-    hung = hang(beside, crawl, how)
+    hung = hang(beside, how)
     links = ["http://popular.test/", "http://c.test/", "http://free.test/", "http://popular.test/", "http://b.test/"]
     reporter = beside(autocommit=True)
     reporter.connection.execute("set statement_timeout = '1 min'")
@@ -492,8 +492,7 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
     assert crawl.rows("select * from link_later") == []
     ids = {str(row["url"]): row["page_id"] for row in crawl.rows("select url, page_id from page")}
     stored = "select array_agg(u) from link, unpacked(targets) u where page_id = %s"
-    known = sorted({ids["http://b.test/"], ids["http://c.test/"]} - {2})
-    assert crawl.value(stored, 2) == known, "links to new URLs come with the next report"
+    assert crawl.value(stored, 2) == [ids["http://c.test/"]], "links to new URLs come with the next report"
     assert crawl.value(stored, 3) == sorted({ids["http://b.test/"], ids["http://free.test/"]}), "a held URL is no link"
     crawl.report({"page_id": 2, "status": 200, "links": links})
     assert crawl.value(stored, 2) == sorted({ids[url] for url in links} - {2})
@@ -504,7 +503,7 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
 def test_a_redirect_to_what_a_hanging_transaction_found_is_followed_another_time(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/", "http://b.test/")
     pages = {page["page_id"]: page for page in crawl.next()}
-    hung = hang(beside, crawl, "report")
+    hung = hang(beside, "report")
     moved = {"status": 301, "redirect_to": "http://popular.test/"}
     assert codes(crawl.report(result_of(pages[2], **moved))) == ["ok"]
     hung.connection.rollback()
